@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""`ttt tune` over the development suite on this machine's GPU; writes a Markdown table and a JSON file.
+
+Usage: suite.py --bin DIR --data tests/data/suite --out DIR [--budget S] [--repeat N] [--only NAME,…]
+The column "known" is the best gain measured by hand with the same family of edits (tests/data/suite/known_gains.json);
+"reached" is (found - 1) / (known - 1). A kernel that is not tuned is a row with its reason, never left out.
+"""
+import argparse, datetime, json, pathlib, platform, shlex, statistics, subprocess, sys
+
+
+def machine():
+    def run(*cmd):
+        try:
+            return subprocess.run(cmd, capture_output=True, text=True, timeout=20).stdout.strip()
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    gpu = run("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
+    nvcc = run("nvcc", "--version").splitlines()
+    return {"gpu": gpu[0] if gpu else "none", "kernel": platform.release(), "toolkit": nvcc[-1] if nvcc else "none",
+            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "command": shlex.join(sys.argv)}
+
+
+def tune(a, name):
+    cmd = [str(a.bin / "ttt"), "tune", str(a.data / "kernels.ptx"), "--launch", str(a.data / f"{name}.json"), "--budget", str(a.budget), "--json"]
+    try:
+        p = subprocess.run(cmd, capture_output=True, text=True, timeout=a.budget + 60)
+        site = json.loads(p.stdout)
+        site["stderr"] = p.stderr[-500:]
+        return site
+    except (subprocess.TimeoutExpired, json.JSONDecodeError) as e:
+        return {"name": name, "state": "failed", "reason": f"{type(e).__name__}: {getattr(e, 'doc', '')}"[:300], "speedup": None}
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--bin", type=pathlib.Path, required=True)
+    p.add_argument("--data", type=pathlib.Path, required=True)
+    p.add_argument("--out", type=pathlib.Path, required=True)
+    p.add_argument("--budget", type=float, default=60)
+    p.add_argument("--repeat", type=int, default=1)
+    p.add_argument("--only", default="")
+    a = p.parse_args()
+    known = json.loads((a.data / "known_gains.json").read_text())
+    names = [n for n in a.only.split(",") if n] or list(known)
+    rows = []
+    for name in names:
+        runs = [tune(a, name) for _ in range(a.repeat)]
+        found = [r["speedup"] for r in runs if r.get("speedup")]
+        rows.append({"name": name, "known": known[name], "runs": runs, "speedup": statistics.median(found) if found else None,
+                     "spread": (max(found) - min(found)) if found else None})
+        s, k = rows[-1]["speedup"], known[name]
+        reached = "-" if not s or k <= 1.005 else f"{(s - 1) / (k - 1) * 100:.0f} %"
+        last = runs[-1]
+        best = max((v for v in last.get("verdicts", []) if v.get("outcome") == "accept" and v.get("speedup")), key=lambda v: v["speedup"], default={})
+        rows[-1]["row"] = (f"| {name} | {last.get('base_us') or 0:.1f} | {last.get('best_us') or 0:.1f} | {s or 1:.3f} | {rows[-1]['spread'] or 0:.3f} | {k:.3f} | {reached} | "
+                           f"{last.get('bit_exact')} | {last.get('tried')} | {last.get('state')} | {best.get('recipe') or last.get('reason') or ''} |")
+        print(rows[-1]["row"], flush=True)
+    m = machine()
+    a.out.mkdir(parents=True, exist_ok=True)
+    (a.out / "suite.json").write_text(json.dumps({"machine": m, "budget_s": a.budget, "rows": rows}, indent=1))
+    head = (f"`{m['command']}` on {m['gpu']}, {m['toolkit']}, {m['date']}; {a.repeat} run(s) per kernel, medians.\n\n"
+            "| kernel | base µs | best µs | speedup | spread | known | reached | bit-exact | tried | state | recipe or reason |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+    (a.out / "suite.md").write_text(head + "\n".join(r["row"] for r in rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()
