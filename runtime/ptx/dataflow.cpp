@@ -1,0 +1,769 @@
+#include "ptx/dataflow.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ttt::ptx {
+namespace {
+
+void collect_registers(const Module* module, const Operand& operand, std::vector<Sym>& out) {
+    switch (operand.kind) {
+        case Operand::Kind::kRegister:
+            out.push_back(operand.sym);
+            break;
+        case Operand::Kind::kAddress:
+            if (module != nullptr && operand.sym != kNoSym &&
+                module->at(operand.sym).kind == Symbol::Kind::kRegister) {
+                out.push_back(operand.sym);
+            }
+            break;
+        case Operand::Kind::kVector:
+        case Operand::Kind::kTuple:
+        case Operand::Kind::kPair:
+            for (const Operand& elem : operand.elems) collect_registers(module, elem, out);
+            break;
+        default:
+            break;
+    }
+}
+
+bool writes_first(const Stmt& stmt) {
+    return stmt.op != Opcode::kOpaque && stmt.op != Opcode::kCall && info(stmt.op).dests > 0;
+}
+
+}  // namespace
+
+std::vector<uint32_t> call_closure(const Module& module, const Function& entry) {
+    std::vector<uint32_t> out{static_cast<uint32_t>(&entry - module.functions.data())};
+    for (size_t next = 0; next < out.size(); ++next) {
+        for (const Stmt& stmt : module.functions[out[next]].body) {
+            if (!stmt.is(Opcode::kCall)) continue;
+            for (const Operand& operand : stmt.operands) {
+                if (operand.kind != Operand::Kind::kSymbol || operand.sym == kNoSym) continue;
+                if (module.at(operand.sym).kind != Symbol::Kind::kFunction) continue;
+                for (uint32_t f = 0; f < module.functions.size(); ++f) {
+                    const Function& callee = module.functions[f];
+                    // A declaration and its definition may be two symbols of one name.
+                    if (!callee.has_body || callee.name != module.at(operand.sym).name) continue;
+                    if (std::find(out.begin(), out.end(), f) == out.end()) out.push_back(f);
+                }
+            }
+        }
+    }
+    return out;
+}
+
+void written_registers(const Stmt& stmt, std::vector<Sym>& out) {
+    out.clear();
+    if (stmt.kind != Stmt::Kind::kInstruction) return;
+    if (stmt.op == Opcode::kCall) {  // results are the tuple before the callee's name
+        if (!stmt.operands.empty() && stmt.operands.size() > 1 &&
+            stmt.operands[0].kind == Operand::Kind::kTuple) {
+            collect_registers(nullptr, stmt.operands[0], out);
+        }
+        return;
+    }
+    const size_t dests = writes_first(stmt) ? info(stmt.op).dests : 0;
+    for (size_t i = 0; i < dests && i < stmt.operands.size(); ++i) {
+        collect_registers(nullptr, stmt.operands[i], out);
+    }
+}
+
+void read_registers(const Module& module, const Stmt& stmt, std::vector<Sym>& out) {
+    out.clear();
+    if (stmt.kind != Stmt::Kind::kInstruction) return;
+    if (stmt.guard != kNoSym) out.push_back(stmt.guard);
+    const size_t dests = writes_first(stmt) ? info(stmt.op).dests : 0;
+    for (size_t i = 0; i < stmt.operands.size(); ++i) {
+        if (i < dests) continue;
+        if (i == 0 && stmt.op == Opcode::kCall && stmt.operands.size() > 1 &&
+            stmt.operands[0].kind == Operand::Kind::kTuple) {
+            continue;
+        }
+        collect_registers(&module, stmt.operands[i], out);
+    }
+}
+
+bool is_rounded(const Stmt& stmt) {
+    for (Mod m : {Mod::kRn, Mod::kRz, Mod::kRm, Mod::kRp, Mod::kRna, Mod::kRs}) {
+        if (stmt.has(m)) return true;
+    }
+    return false;
+}
+
+bool is_unrounded_float(const Stmt& stmt) {
+    if (stmt.kind != Stmt::Kind::kInstruction) return false;
+    switch (stmt.op) {
+        case Opcode::kMul:
+        case Opcode::kAdd:
+        case Opcode::kSub:
+        case Opcode::kMad:
+            return is_float(stmt.type()) && !is_rounded(stmt);
+        default:
+            return false;
+    }
+}
+
+bool is_approximate(const Stmt& stmt) {
+    return stmt.kind == Stmt::Kind::kInstruction &&
+           (stmt.has(Mod::kApprox) || stmt.has(Mod::kFull) || stmt.op == Opcode::kTanh);
+}
+
+namespace {
+
+bool is_memory_base(Source::Kind kind) {
+    return kind == Source::Kind::kParam || kind == Source::Kind::kVariable ||
+           kind == Source::Kind::kMemory || kind == Source::Kind::kUnknown;
+}
+
+bool add_all(SourceSet& into, const SourceSet& from) {
+    const size_t before = into.size();
+    into.insert(from.begin(), from.end());
+    return into.size() != before;
+}
+
+bool strong_or_plain_global(Space space) {
+    return space == Space::kGlobal || space == Space::kGeneric || space == Space::kConst;
+}
+
+}  // namespace
+
+class FlowBuilder {
+  public:
+    FlowBuilder(const Module& module, const Function& entry, ValueFlow& out)
+        : module_(module), entry_(entry), layout_(param_layout(module, entry)), out_(out) {
+        out_.functions_ = call_closure(module, entry);
+        out_.values_.resize(module.symbols.size());
+        shared_memory_ = local_memory_ = Value{};
+    }
+
+    void run() {
+        mark_declared_pointers();
+        do {
+            changed_ = false;
+            for (uint32_t f : out_.functions_) {
+                for (const Stmt& stmt : module_.functions[f].body) {
+                    if (stmt.kind == Stmt::Kind::kInstruction) transfer(stmt);
+                }
+            }
+        } while (changed_);
+        collect_accesses();
+    }
+
+  private:
+    using Kind = Source::Kind;
+
+    uint32_t source(Kind kind, uint32_t param = 0, uint32_t offset = 0, uint32_t size = 0,
+                    Sym sym = kNoSym) {
+        for (uint32_t i = 0; i < out_.sources_.size(); ++i) {
+            const Source& s = out_.sources_[i];
+            if (s.kind == kind && s.offset == offset && s.size == size && s.sym == sym) return i;
+        }
+        out_.sources_.push_back({kind, param, offset, size, sym});
+        return static_cast<uint32_t>(out_.sources_.size() - 1);
+    }
+
+    void mark_declared_pointers() {
+        for (size_t i = 0; i < entry_.params.size(); ++i) {
+            if (!module_.at(entry_.params[i]).pointer_attr) continue;
+            out_.certain_.insert(
+                source(Kind::kParam, static_cast<uint32_t>(i), layout_[i].offset, 8));
+        }
+    }
+
+    Value based_on(uint32_t s) const {
+        Value v;
+        v.defined = true;
+        v.bases.insert(s);
+        return v;
+    }
+
+    static Value plain() {
+        Value v;
+        v.defined = true;
+        v.no_base = true;
+        return v;
+    }
+
+    Value symbol_value(Sym sym) {
+        const Symbol& s = module_.at(sym);
+        switch (s.kind) {
+            case Symbol::Kind::kRegister:
+                return out_.values_[sym];
+            case Symbol::Kind::kFunction:
+            case Symbol::Kind::kLabel:
+                return based_on(source(Kind::kUnknown));
+            default:
+                break;
+        }
+        if (s.kind == Symbol::Kind::kParam) {
+            return based_on(source(Kind::kParamAddress, 0, 0, 0, sym));
+        }
+        switch (s.space) {
+            case Space::kGlobal:
+            case Space::kConst:
+                return based_on(source(Kind::kVariable, 0, 0, 0, sym));
+            case Space::kShared:
+                return based_on(source(Kind::kShared));
+            case Space::kLocal:
+                return based_on(source(Kind::kLocal));
+            case Space::kParam:
+                return based_on(source(Kind::kParamAddress, 0, 0, 0, sym));
+            default:
+                return based_on(source(Kind::kUnknown));
+        }
+    }
+
+    Value operand_value(const Operand& operand) {
+        switch (operand.kind) {
+            case Operand::Kind::kRegister:
+                return out_.values_[operand.sym];
+            case Operand::Kind::kSymbol:
+            case Operand::Kind::kAddress:
+                return operand.sym == kNoSym ? plain() : symbol_value(operand.sym);
+            case Operand::Kind::kVector:
+            case Operand::Kind::kTuple:
+            case Operand::Kind::kPair: {
+                Value all = plain();
+                for (const Operand& elem : operand.elems) {
+                    const Value v = operand_value(elem);
+                    add_all(all.taint, v.taint);
+                    add_all(all.taint, v.bases);
+                }
+                return all;
+            }
+            default:
+                return plain();
+        }
+    }
+
+    // Joins `v` into the value of a register or parameter variable.
+    void join(Value& into, const Value& v) {
+        if (!v.defined) return;
+        const Value before = into;
+        if (into.defined && !into.bases.empty() && !v.bases.empty() && into.bases != v.bases) {
+            into.alternatives = true;
+        }
+        into.defined = true;
+        into.no_base = into.no_base || v.no_base || v.bases.empty();
+        into.alternatives = into.alternatives || v.alternatives;
+        into.moved = into.moved || v.moved;
+        add_all(into.bases, v.bases);
+        add_all(into.taint, v.taint);
+        if (!(before == into)) changed_ = true;
+    }
+
+    void define(const Operand& dest, const Value& v) {
+        if (dest.kind == Operand::Kind::kRegister) {
+            join(out_.values_[dest.sym], v);
+        } else if (!dest.elems.empty()) {
+            // Each element gets a part of the bits: whatever was a base no longer is one, except
+            // for a vector load, where every element is a whole value of its own (`v` then says so
+            // by kMemory or kParam).
+            for (const Operand& elem : dest.elems) define(elem, v);
+        }
+    }
+
+    void use_as_data(const Value& v) {
+        add_all(out_.leaked_, v.bases);
+        add_all(out_.used_, v.bases);
+        add_all(out_.used_, v.taint);
+    }
+    void use(const Value& v) { add_all(out_.used_, v.taint); }
+
+    static Value as_taint(const Value& v) {
+        Value out = plain();
+        out.defined = v.defined;
+        out.taint = v.taint;
+        add_all(out.taint, v.bases);
+        return out;
+    }
+
+    void transfer(const Stmt& stmt) {
+        switch (stmt.op) {
+            case Opcode::kLd:
+            case Opcode::kLdu:
+                return load(stmt);
+            case Opcode::kSt:
+                return store(stmt);
+            case Opcode::kCall:
+                return call(stmt);
+            case Opcode::kRet:
+                return;
+            case Opcode::kMov:
+                return move(stmt);
+            case Opcode::kCvta:
+                return convert_address(stmt);
+            case Opcode::kCvt:
+                return convert(stmt);
+            case Opcode::kAdd:
+            case Opcode::kSub:
+                return add(stmt);
+            case Opcode::kMad:
+                return multiply_add(stmt);
+            case Opcode::kSelp:
+            case Opcode::kSlct:
+                return select(stmt);
+            case Opcode::kSetp:
+            case Opcode::kSet:
+                return compare(stmt);
+            case Opcode::kAtom:
+            case Opcode::kRed:
+                return atomic(stmt);
+            default:
+                return generic(stmt);
+        }
+    }
+
+    void load(const Stmt& stmt) {
+        if (stmt.operands.size() < 2) return;
+        define(stmt.operands[0], loaded_value(stmt, stmt.operands[1]));
+    }
+
+    Value loaded_value(const Stmt& stmt, const Operand& address) {
+        const uint32_t bytes = byte_size(stmt.last_type());
+        const Space space = stmt.space();
+        if (space == Space::kParam && address.sym != kNoSym) {
+            const Value base = symbol_value(address.sym);
+            if (module_.at(address.sym).kind != Symbol::Kind::kRegister) {
+                return param_value(address.sym, address.value, bytes, stmt);
+            }
+            return indexed_param(base);
+        }
+        if (space == Space::kShared) return memory_value(shared_memory_);
+        if (space == Space::kLocal) return memory_value(local_memory_);
+        const Value base = operand_value(address);
+        Value out;
+        bool other = base.bases.empty();
+        for (uint32_t b : base.bases) {
+            const Kind kind = out_.sources_[b].kind;
+            if (kind == Kind::kShared)
+                join_quiet(out, memory_value(shared_memory_));
+            else if (kind == Kind::kLocal)
+                join_quiet(out, memory_value(local_memory_));
+            else if (kind == Kind::kParamAddress)
+                join_quiet(out, indexed_param(base));
+            else
+                other = true;
+        }
+        if (other) join_quiet(out, based_on(source(Kind::kMemory)));
+        return out;
+    }
+
+    // Uninitialised shared or local memory is as unknown as any loaded value, but never an address
+    // of ours.
+    static Value memory_value(const Value& memory) { return memory.defined ? memory : plain(); }
+
+    void join_quiet(Value& into, const Value& v) {
+        const bool before = changed_;
+        join(into, v);
+        changed_ = before;
+    }
+
+    Value param_value(Sym sym, uint64_t addend, uint32_t bytes, const Stmt& stmt) {
+        for (size_t i = 0; i < entry_.params.size(); ++i) {
+            if (entry_.params[i] != sym) continue;
+            const auto offset = static_cast<uint32_t>(layout_[i].offset + addend);
+            const Operand& dest = stmt.operands[0];
+            Value all;
+            const size_t count = dest.elems.empty() ? 1 : dest.elems.size();
+            if (count == 1)
+                return based_on(source(Kind::kParam, static_cast<uint32_t>(i), offset, bytes));
+            for (size_t k = 0; k < count; ++k) {
+                const auto at = static_cast<uint32_t>(offset + k * bytes);
+                const Value one =
+                    based_on(source(Kind::kParam, static_cast<uint32_t>(i), at, bytes));
+                join(out_.values_[dest.elems[k].sym == kNoSym ? sym : dest.elems[k].sym], one);
+            }
+            return all;  // undefined: the elements already have theirs
+        }
+        return out_.values_[sym];  // a function's parameter or a call's result
+    }
+
+    // A parameter read at an address computed at run time: any of its 8-byte cells.
+    Value indexed_param(const Value& base) {
+        Value out = plain();
+        for (uint32_t b : base.bases) {
+            if (out_.sources_[b].kind != Kind::kParamAddress) continue;
+            const Sym sym = out_.sources_[b].sym;
+            bool of_entry = false;
+            for (size_t i = 0; i < entry_.params.size(); ++i) {
+                if (entry_.params[i] != sym) continue;
+                of_entry = true;
+                for (uint32_t at = 0; at + 8 <= layout_[i].size; at += 8) {
+                    out.bases.insert(
+                        source(Kind::kParam, static_cast<uint32_t>(i), layout_[i].offset + at, 8));
+                }
+                for (uint32_t at = 0; at + 4 <= layout_[i].size; at += 4) {
+                    out.taint.insert(
+                        source(Kind::kParam, static_cast<uint32_t>(i), layout_[i].offset + at, 4));
+                }
+            }
+            if (!of_entry) join_quiet(out, out_.values_[sym]);
+        }
+        out.alternatives = true;
+        return out;
+    }
+
+    void store(const Stmt& stmt) {
+        if (stmt.operands.size() < 2) return;
+        const Operand& address = stmt.operands[0];
+        const Value v = whole_elements(stmt.operands[1]);
+        const Space space = stmt.space();
+        if (space == Space::kParam && address.sym != kNoSym &&
+            module_.at(address.sym).kind != Symbol::Kind::kRegister) {
+            return join(out_.values_[address.sym], v);
+        }
+        if (space == Space::kShared) return join(shared_memory_, v);
+        if (space == Space::kLocal) return join(local_memory_, v);
+        const Value base = operand_value(address);
+        bool visible = base.bases.empty();
+        for (uint32_t b : base.bases) {
+            const Kind kind = out_.sources_[b].kind;
+            if (kind == Kind::kShared)
+                join(shared_memory_, v);
+            else if (kind == Kind::kLocal)
+                join(local_memory_, v);
+            else if (kind == Kind::kParamAddress)
+                join(out_.values_[out_.sources_[b].sym], v);
+            else
+                visible = true;
+        }
+        if (visible) use_as_data(v);
+        use(v);
+    }
+
+    // A vector store writes whole values side by side: each stays what it is.
+    Value whole_elements(const Operand& operand) {
+        if (operand.elems.empty()) return operand_value(operand);
+        Value all;
+        for (const Operand& elem : operand.elems) join_quiet(all, operand_value(elem));
+        return all;
+    }
+
+    void call(const Stmt& stmt) {
+        const Operand* results = nullptr;
+        const Operand* arguments = nullptr;
+        const Function* callee = nullptr;
+        for (const Operand& operand : stmt.operands) {
+            if (operand.kind == Operand::Kind::kTuple) {
+                (callee == nullptr && !seen_target(stmt, operand) ? results : arguments) = &operand;
+            } else if (operand.kind == Operand::Kind::kSymbol && operand.sym != kNoSym &&
+                       callee == nullptr &&
+                       module_.at(operand.sym).kind == Symbol::Kind::kFunction) {
+                callee = module_.find(module_.at(operand.sym).name);
+            }
+        }
+        if (callee == nullptr) {
+            if (arguments != nullptr) {
+                for (const Operand& a : arguments->elems) use_as_data(argument_value(a));
+            }
+            if (results != nullptr) {
+                for (const Operand& r : results->elems) {
+                    if (r.sym != kNoSym)
+                        join(out_.values_[r.sym], based_on(source(Kind::kUnknown)));
+                }
+            }
+            return;
+        }
+        for (size_t i = 0;
+             arguments != nullptr && i < arguments->elems.size() && i < callee->params.size();
+             ++i) {
+            join(out_.values_[callee->params[i]], argument_value(arguments->elems[i]));
+        }
+        for (size_t i = 0;
+             results != nullptr && i < results->elems.size() && i < callee->returns.size(); ++i) {
+            if (results->elems[i].sym != kNoSym) {
+                join(out_.values_[results->elems[i].sym], out_.values_[callee->returns[i]]);
+            }
+        }
+    }
+
+    static bool seen_target(const Stmt& stmt, const Operand& tuple) {
+        return &tuple != &stmt.operands.front();  // results, if any, come first
+    }
+
+    Value argument_value(const Operand& a) {
+        if (a.sym != kNoSym && module_.at(a.sym).space == Space::kParam) return out_.values_[a.sym];
+        return operand_value(a);
+    }
+
+    void move(const Stmt& stmt) {
+        if (stmt.operands.size() < 2) return;
+        const Operand& dest = stmt.operands[0];
+        const Operand& from = stmt.operands[1];
+        const bool pieces = !dest.elems.empty() || !from.elems.empty();
+        Value v = operand_value(from);
+        if (!pieces) return define(dest, v);
+        for (const Operand& elem : from.elems) use_as_data(operand_value(elem));
+        use_as_data(v);
+        define(dest, as_taint(v));
+    }
+
+    void convert_address(const Stmt& stmt) {
+        if (stmt.operands.size() < 2) return;
+        const Value v = operand_value(stmt.operands[1]);
+        const Space space = stmt.space();
+        if (v.bases.size() == 1 && space == Space::kGlobal) out_.certain_.insert(*v.bases.begin());
+        define(stmt.operands[0], v);
+    }
+
+    void convert(const Stmt& stmt) {
+        if (stmt.operands.size() < 2) return;
+        const Value v = operand_value(stmt.operands[1]);
+        const bool same = bit_size(stmt.type(0)) == 64 && bit_size(stmt.type(1)) == 64 &&
+                          !is_float(stmt.type(0)) && !is_float(stmt.type(1)) &&
+                          !stmt.has(Mod::kSat);
+        if (same) return define(stmt.operands[0], v);
+        use_as_data(v);
+        define(stmt.operands[0], as_taint(v));
+    }
+
+    bool is_address_width(const Stmt& stmt) const {
+        const Type type = stmt.last_type();
+        return !is_float(type) && (bit_size(type) == 64 || (bit_size(type) == 32)) &&
+               !stmt.has(Mod::kSat) && !stmt.has(Mod::kCc);
+    }
+
+    bool same_single_base(const Value& a, const Value& b) const {
+        return a.bases.size() == 1 && a.bases == b.bases && !a.no_base && !b.no_base;
+    }
+
+    void add(const Stmt& stmt) {
+        if (stmt.operands.size() < 3 || !is_address_width(stmt)) return generic(stmt);
+        const Value a = operand_value(stmt.operands[1]);
+        const Value b = operand_value(stmt.operands[2]);
+        if (!a.defined || !b.defined) return;
+        if (stmt.op == Opcode::kSub) {
+            if (same_single_base(
+                    a, b)) {  // a distance within one buffer does not depend on where it lies
+                Value v = plain();
+                v.taint = a.taint;
+                add_all(v.taint, b.taint);
+                return define(stmt.operands[0], v);
+            }
+            if (!b.bases.empty()) use_as_data(b);
+            return define(stmt.operands[0], sum(a, as_taint(b)));
+        }
+        SourceSet common;
+        std::set_intersection(a.bases.begin(), a.bases.end(), b.bases.begin(), b.bases.end(),
+                              std::inserter(common, common.end()));
+        add_all(out_.leaked_, common);  // twice a pointer is no pointer
+        define(stmt.operands[0], sum(a, b));
+    }
+
+    Value sum(const Value& a, const Value& b) {
+        Value v = plain();
+        v.bases = a.bases;
+        add_all(v.bases, b.bases);
+        v.taint = a.taint;
+        add_all(v.taint, b.taint);
+        v.no_base = a.no_base && b.no_base;
+        v.alternatives = a.alternatives || b.alternatives ||
+                         (!a.bases.empty() && a.no_base && !b.bases.empty()) ||
+                         (!b.bases.empty() && b.no_base && !a.bases.empty());
+        v.moved = true;
+        use(a);
+        use(b);
+        return v;
+    }
+
+    void multiply_add(const Stmt& stmt) {
+        if (stmt.operands.size() < 4 || is_float(stmt.type()) || stmt.has(Mod::kHi) ||
+            stmt.has(Mod::kSat)) {
+            return generic(stmt);
+        }
+        const Value a = operand_value(stmt.operands[1]);
+        const Value b = operand_value(stmt.operands[2]);
+        const Value c = operand_value(stmt.operands[3]);
+        if (!a.defined || !b.defined || !c.defined) return;
+        use_as_data(a);
+        use_as_data(b);
+        Value product = as_taint(a);
+        add_all(product.taint, as_taint(b).taint);
+        define(stmt.operands[0], sum(product, c));
+    }
+
+    void select(const Stmt& stmt) {
+        if (stmt.operands.size() < 4 || is_float(stmt.type())) return generic(stmt);
+        Value v;
+        join_quiet(v, operand_value(stmt.operands[1]));
+        join_quiet(v, operand_value(stmt.operands[2]));
+        if (stmt.op == Opcode::kSlct) use_as_data(operand_value(stmt.operands[3]));
+        define(stmt.operands[0], v);
+    }
+
+    static bool is_null(const Operand& o) {
+        return o.kind == Operand::Kind::kImmediate && o.value == 0;
+    }
+
+    // Null stays null and the rest stays non-null wherever buffers lie; two places in one buffer
+    // keep their order.
+    bool position_independent(const Stmt& stmt, const Value& a, const Value& b, const Operand& oa,
+                              const Operand& ob) {
+        const bool equality = stmt.has(Mod::kEq) || stmt.has(Mod::kNe);
+        if (equality && ((is_null(ob) && !a.moved) || (is_null(oa) && !b.moved))) return true;
+        return same_single_base(a, b);
+    }
+
+    void compare(const Stmt& stmt) {
+        if (stmt.operands.size() < 3) return generic(stmt);
+        const Value a = operand_value(stmt.operands[1]);
+        const Value b = operand_value(stmt.operands[2]);
+        if (!position_independent(stmt, a, b, stmt.operands[1], stmt.operands[2])) {
+            use_as_data(a);
+            use_as_data(b);
+        }
+        use(a);
+        use(b);
+        Value v = plain();
+        for (const Value* x : {&a, &b}) {
+            add_all(v.taint, x->taint);
+            add_all(v.taint, x->bases);
+        }
+        define(stmt.operands[0], v);
+    }
+
+    void atomic(const Stmt& stmt) {
+        const size_t address = stmt.op == Opcode::kAtom ? 1 : 0;
+        for (size_t i = address + 1; i < stmt.operands.size(); ++i) {
+            const Value v = operand_value(stmt.operands[i]);
+            if (stmt.space() == Space::kShared) join(shared_memory_, v);
+            use_as_data(v);
+        }
+        if (address == 1 && !stmt.operands.empty()) {
+            define(stmt.operands[0], stmt.space() == Space::kShared
+                                         ? memory_value(shared_memory_)
+                                         : based_on(source(Kind::kMemory)));
+        }
+    }
+
+    // Bits mixed in some other way. Masks keep the base: aligned-down pointers still point into
+    // their buffer.
+    void generic(const Stmt& stmt) {
+        const bool mask =
+            stmt.op == Opcode::kAnd || stmt.op == Opcode::kOr || stmt.op == Opcode::kXor;
+        const size_t dests = writes_first(stmt) ? info(stmt.op).dests : 0;
+        Value v = plain();
+        for (size_t i = dests; i < stmt.operands.size(); ++i) {
+            if (stmt.operands[i].kind == Operand::Kind::kAddress) continue;
+            const Value x = operand_value(stmt.operands[i]);
+            use_as_data(x);
+            add_all(v.taint, x.taint);
+            add_all(mask ? v.bases : v.taint, x.bases);
+        }
+        if (info(stmt.op).flags & (kFlagTexture | kFlagMatrix | kFlagExotic)) {
+            v.bases.insert(source(Kind::kUnknown));
+        }
+        v.moved = true;
+        if (!v.bases.empty()) v.no_base = false;
+        for (size_t i = 0; i < dests && i < stmt.operands.size(); ++i) define(stmt.operands[i], v);
+    }
+
+    void collect_accesses() {
+        for (uint32_t f : out_.functions_) {
+            const std::vector<Stmt>& body = module_.functions[f].body;
+            for (uint32_t i = 0; i < body.size(); ++i) {
+                if (body[i].kind == Stmt::Kind::kInstruction) collect_access(f, i, body[i]);
+            }
+        }
+        for (Access& access : out_.accesses_) resolve(access);
+    }
+
+    void collect_access(uint32_t f, uint32_t index, const Stmt& stmt) {
+        if (stmt.op == Opcode::kPrefetch || stmt.op == Opcode::kPrefetchu ||
+            stmt.op == Opcode::kCvta || stmt.op == Opcode::kMov || stmt.op == Opcode::kCall ||
+            stmt.op == Opcode::kApplypriority) {
+            return;  // no byte of memory is seen or changed
+        }
+        for (size_t k = 0; k < stmt.operands.size(); ++k) {
+            const Operand& operand = stmt.operands[k];
+            if (operand.kind != Operand::Kind::kAddress) continue;
+            Access access;
+            access.function = f;
+            access.stmt = index;
+            if (!classify(stmt, k, access)) continue;
+            const Value v = operand_value(operand);
+            gather_bases(v, access);
+            if (!access.bases.empty()) out_.accesses_.push_back(std::move(access));
+        }
+    }
+
+    // How operand k of `stmt` is accessed; false when it cannot be global or constant memory.
+    bool classify(const Stmt& stmt, size_t k, Access& access) const {
+        const Space space = stmt.space();
+        access.bytes = byte_size(stmt.last_type());
+        if (stmt.has(Mod::kV2)) access.bytes *= 2;
+        if (stmt.has(Mod::kV4)) access.bytes *= 4;
+        if (stmt.has(Mod::kV8)) access.bytes *= 8;
+        switch (stmt.op) {
+            case Opcode::kLd:
+            case Opcode::kLdu:
+                access.read = true;
+                access.noncoherent = stmt.has(Mod::kNc) || stmt.op == Opcode::kLdu;
+                return strong_or_plain_global(space);
+            case Opcode::kSt:
+                access.written = true;
+                return strong_or_plain_global(space);
+            case Opcode::kAtom:
+            case Opcode::kRed:
+                access.read = access.written = access.atomic = true;
+                return strong_or_plain_global(space);
+            case Opcode::kCp:
+                access.read = true;
+                access.written = stmt.has(Mod::kBulk);
+                return stmt.has(Mod::kBulk) || k == 1;
+            default:  // unknown ways to touch memory count as both
+                access.read = access.written = true;
+                return space != Space::kShared && space != Space::kLocal && space != Space::kParam;
+        }
+    }
+
+    void gather_bases(const Value& v, Access& access) {
+        bool only_private = !v.bases.empty();
+        for (uint32_t b : v.bases) {
+            if (!is_memory_base(out_.sources_[b].kind)) continue;
+            only_private = false;
+            access.bases.insert(b);
+        }
+        if (only_private) return;
+        if (access.bases.empty()) {
+            for (uint32_t t : v.taint) {
+                if (is_memory_base(out_.sources_[t].kind)) access.bases.insert(t);
+            }
+            add_all(out_.leaked_, access.bases);
+        }
+        if (access.bases.empty()) access.bases.insert(source(Kind::kUnknown));
+        if (access.bases.size() == 1) out_.certain_.insert(*access.bases.begin());
+        if (v.alternatives) alternatives_.insert({access.function, access.stmt});
+    }
+
+    // A sum of one certain pointer and integers is an address in that pointer's buffer.
+    void resolve(Access& access) {
+        if (access.bases.size() < 2 || alternatives_.contains({access.function, access.stmt}))
+            return;
+        SourceSet pointers;
+        for (uint32_t b : access.bases) {
+            const Kind kind = out_.sources_[b].kind;
+            if (kind == Kind::kVariable || (kind == Kind::kParam && out_.certain_.contains(b)))
+                pointers.insert(b);
+        }
+        if (pointers.empty()) return;
+        if (pointers.size() > 1) add_all(out_.leaked_, pointers);
+        access.bases = pointers;
+    }
+
+    const Module& module_;
+    const Function& entry_;
+    std::vector<ParamLayout> layout_;
+    ValueFlow& out_;
+    Value shared_memory_, local_memory_;
+    std::set<std::pair<uint32_t, uint32_t>> alternatives_;
+    bool changed_ = false;
+};
+
+ValueFlow::ValueFlow(const Module& module, const Function& entry) {
+    FlowBuilder(module, entry, *this).run();
+}
+
+}  // namespace ttt::ptx
