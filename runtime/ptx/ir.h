@@ -155,6 +155,7 @@ struct Function {
     std::vector<Sym> params;
     std::vector<Directive> directives;
     std::vector<Stmt> body;
+    std::vector<Sym> fresh_registers;  // made by Module::add_register; printed before the body's first statement
     Name header_text;  // verbatim from linkage to the closing parenthesis of the parameters
     uint32_t offset = 0;
 };
@@ -202,7 +203,8 @@ struct Module {
 
     Name intern(std::string text);
     Sym add_symbol(Symbol symbol);
-    // A fresh register of `type` for function index `f`; its declaration is added at the top of the body.
+    // A fresh register of `type` for function index `f`, named %<prefix>$<n>. Its declaration is printed at the top of
+    // the body and lives in Function::fresh_registers, so indices and references into the body stay valid.
     Sym add_register(uint32_t f, Type type, std::string_view prefix);
     const Function* find(std::string_view name) const;  // entry or function with a body
     Function* find(std::string_view name);
