@@ -73,7 +73,12 @@ struct Cubin {
     uint32_t arch = 0;
     uint8_t abi = 0;
     std::vector<KernelCode> kernels;
+    std::vector<KernelCode>
+        functions;  // device functions with machine code of their own; kernels may call them
 };
+// Text spans point into `elf`. `hfma` leaves out half operations on the zero register: they load
+// constants or convert. Pairs (FFMA2 …) count twice. Counts are zero for architectures outside
+// sm_75 – sm_121.
 Result<Cubin> read_cubin(std::span<const std::byte> elf);
 
 }  // namespace ttt::image
