@@ -1,5 +1,6 @@
 // Recipes: ordered, serialisable, hashable lists of transforms with their knobs.
-// Text form: "pin_rounding | specialise(scalars,ntid,nctaid) | memory.nc | registers(max=48,reqntid)".
+// Text form: "pin_rounding | specialise(scalars,ntid,nctaid) | memory.nc |
+// registers(max=48,reqntid)".
 #pragma once
 
 #include <cstdint>

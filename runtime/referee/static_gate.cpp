@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
+#include "ptx/dataflow.h"
+#include "referee/referee.h"
+
+namespace ttt::referee {
+namespace {
+
+using ptx::Mod;
+using ptx::Opcode;
+using ptx::Stmt;
+
+// What one instruction does, as far as a variant may not do anything else: the operation, where it
+// works in memory, what an atomic computes, and which function or variable it names.
+class Kinds {
+  public:
+    Kinds(const ptx::Module& module, const ptx::Function& entry) : module_(module) {
+        for (uint32_t f : ptx::call_closure(module, entry)) {
+            for (const Stmt& stmt : module.functions[f].body) {
+                if (stmt.kind == Stmt::Kind::kInstruction) add(stmt);
+            }
+        }
+    }
+    const std::set<std::string>& all() const { return all_; }
+    bool unrounded() const { return unrounded_; }
+
+  private:
+    void add(const Stmt& stmt) {
+        unrounded_ = unrounded_ || ptx::is_unrounded_float(stmt);
+        if (stmt.op == Opcode::kOpaque) {
+            all_.insert("opaque " + std::string(stmt.text));
+            return;
+        }
+        all_.insert(kind(stmt));
+        for (const ptx::Operand& operand : stmt.operands) names(operand);
+    }
+
+    static std::string kind(const Stmt& stmt) {
+        std::string out(ptx::info(stmt.op).spelling);
+        const uint32_t flags = ptx::info(stmt.op).flags;
+        constexpr uint32_t kExact = ptx::kFlagAtomic | ptx::kFlagBarrier | ptx::kFlagWarp |
+                                    ptx::kFlagTexture | ptx::kFlagMatrix | ptx::kFlagFence |
+                                    ptx::kFlagAsyncCopy | ptx::kFlagExotic;
+        if (flags & kExact) {
+            for (uint8_t i = 0; i < stmt.mod_count; ++i)
+                out += "." + std::string(ptx::spelling(stmt.mods[i]));
+        } else if (flags & (ptx::kFlagLoad | ptx::kFlagStore)) {
+            for (uint8_t i = 0; i < stmt.mod_count; ++i) {
+                const bool space = ptx::space_of(stmt.mods[i]) != ptx::Space::kGeneric;
+                if (space || stmt.mods[i] == Mod::kVolatile)
+                    out += "." + std::string(ptx::spelling(stmt.mods[i]));
+            }
+        } else if (ptx::is_approximate(stmt)) {
+            out += ".approximate";
+        }
+        return out;
+    }
+
+    void names(const ptx::Operand& operand) {
+        for (const ptx::Operand& elem : operand.elems) names(elem);
+        if (operand.sym == ptx::kNoSym) return;
+        const ptx::Symbol& symbol = module_.at(operand.sym);
+        if (symbol.kind == ptx::Symbol::Kind::kFunction)
+            all_.insert("function " + std::string(symbol.name));
+        const bool global = symbol.function == 0xFFFFFFFFu;
+        if (symbol.kind == ptx::Symbol::Kind::kVariable && global)
+            all_.insert("variable " + std::string(symbol.name));
+    }
+
+    const ptx::Module& module_;
+    std::set<std::string> all_;
+    bool unrounded_ = false;
+};
+
+}  // namespace
+
+Verdict check_static(const ptx::Module& original, const ptx::Module& variant,
+                     std::string_view entry) {
+    const ptx::Function* before = original.find(entry);
+    const ptx::Function* after = variant.find(entry);
+    if (before == nullptr || after == nullptr) {
+        return {Outcome::kReject, Gate::kStatic,
+                fmt::format("no kernel '{}' in the {}", entry,
+                            before == nullptr ? "original" : "variant")};
+    }
+    const Kinds old_kinds(original, *before), new_kinds(variant, *after);
+    // Constants need mov; pinned rounding needs fma, and neg for differences.
+    std::set<std::string> allowed = {"mov"};
+    if (old_kinds.unrounded()) allowed.insert({"fma", "neg"});
+    for (const std::string& kind : new_kinds.all()) {
+        if (old_kinds.all().contains(kind) || allowed.contains(kind)) continue;
+        return {Outcome::kReject, Gate::kStatic,
+                fmt::format("the variant has '{}', which the original lacks", kind)};
+    }
+    return {Outcome::kAccept, Gate::kNone, "no new kind of operation"};
+}
+
+}  // namespace ttt::referee

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <set>
+
+#include "xform/closure.h"
+#include "xform/pinning.h"
+#include "xform/transform.h"
+
+namespace ttt::xform {
+namespace {
+
+// Builds the list of recipes from what each transform proposes on its own and the pairings that
+// pay: constants with the block size and a register target, and non-coherent loads with constants.
+class Ladder {
+  public:
+    Ladder(const ptx::Module& module, const Context& context, std::vector<Skipped>* skipped)
+        : module_(module), context_(context), skipped_(skipped) {}
+
+    std::vector<Recipe> run() {
+        const std::vector<Step> registers = propose("registers");
+        const bool pinnable = pin();
+        for (const Step& step : registers) add({step});
+        if (!pinnable) {
+            for (const char* name : {"specialise", "memory.nc"})
+                skip(name, "rounding cannot be pinned");
+            with_block_size(registers, {});
+            return std::move(out_);
+        }
+        const std::vector<Step> constants = propose("specialise");
+        const std::vector<Step> noncoherent = propose("memory.nc");
+        for (const Step& step : constants) add_pinned({step});
+        if (!noncoherent.empty()) add_pinned({noncoherent.front()});
+        if (!constants.empty()) {
+            with_block_size(registers, {constants.back()});
+            for (const Step& target : targets(registers)) add_pinned({constants.front(), target});
+            if (!noncoherent.empty()) add_pinned({constants.back(), noncoherent.front()});
+        }
+        if (!noncoherent.empty()) {
+            for (const Step& target : targets(registers)) add_pinned({noncoherent.front(), target});
+        }
+        if (constants.empty()) with_block_size(registers, {});
+        return std::move(out_);
+    }
+
+  private:
+    std::vector<Step> propose(std::string_view name) {
+        std::string why;
+        std::vector<Step> steps = find_transform(name)->propose(module_, context_, &why);
+        if (!why.empty()) skip(name, why);
+        return steps;
+    }
+
+    void skip(std::string_view name, std::string_view why) {
+        if (skipped_ != nullptr) skipped_->push_back({std::string(name), std::string(why)});
+    }
+
+    // True when recipes beyond `registers` are allowed; remembers the step they start with.
+    bool pin() {
+        std::string why;
+        const std::vector<Step> steps =
+            find_transform("pin_rounding")->propose(module_, context_, &why);
+        if (!steps.empty()) {
+            prefix_ = steps;
+            return true;
+        }
+        skip("pin_rounding", why);
+        return !has_unrounded(module_, *module_.find(context_.facts.entry));
+    }
+
+    static std::vector<Step> targets(const std::vector<Step>& registers) {
+        std::vector<Step> out;
+        for (const Step& step : registers) {
+            if (step.knobs.contains("max")) out.push_back(step);
+        }
+        return out;
+    }
+
+    // `head` with the block size as a directive, alone and with each register target.
+    void with_block_size(const std::vector<Step>& registers, std::vector<Step> head) {
+        const auto sized = std::find_if(registers.begin(), registers.end(),
+                                        [](const Step& s) { return s.knobs.contains("reqntid"); });
+        const bool pinned = !head.empty();
+        head.emplace_back();
+        const auto emit = [&](const Step& last) {
+            head.back() = last;
+            pinned ? add_pinned(head) : add(head);
+        };
+        if (sized != registers.end()) emit(*sized);
+        for (Step target : targets(registers)) {
+            if (sized != registers.end()) target.knobs["reqntid"] = "";
+            emit(target);
+        }
+    }
+
+    void add_pinned(std::vector<Step> steps) {
+        steps.insert(steps.begin(), prefix_.begin(), prefix_.end());
+        add(std::move(steps));
+    }
+
+    void add(std::vector<Step> steps) {
+        Recipe recipe{std::move(steps)};
+        if (seen_.insert(recipe.str()).second) out_.push_back(std::move(recipe));
+    }
+
+    const ptx::Module& module_;
+    const Context& context_;
+    std::vector<Skipped>* skipped_;
+    std::vector<Step> prefix_;
+    std::set<std::string> seen_;
+    std::vector<Recipe> out_;
+};
+
+}  // namespace
+
+std::vector<Recipe> candidates(const ptx::Module& module, const Context& context,
+                               std::vector<Skipped>* skipped) {
+    if (module.find(context.facts.entry) == nullptr) {
+        if (skipped != nullptr) skipped->push_back({"all", "the module has no such entry"});
+        return {};
+    }
+    return Ladder(module, context, skipped).run();
+}
+
+}  // namespace ttt::xform
