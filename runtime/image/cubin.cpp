@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "image/bytes.h"
 #include "image/elf.h"
@@ -161,6 +162,58 @@ Result<KernelCode> read_kernel(const Section& text, const ElfFile& elf,
     return k;
 }
 
+void add_counts(const KernelCode& from, KernelCode& to) {
+    to.ffma += from.ffma;
+    to.fmul += from.fmul;
+    to.fadd += from.fadd;
+    to.dfma += from.dfma;
+    to.dmul += from.dmul;
+    to.dadd += from.dadd;
+    to.hfma += from.hfma;
+    to.mufu += from.mufu;
+    to.bar += from.bar;
+    to.instructions += from.instructions;
+}
+
+// .nv.callgraph: pairs of symbol indices, caller and callee; negative callees are markers.
+std::unordered_multimap<std::string_view, std::string_view> read_calls(const ElfFile& elf) {
+    std::unordered_multimap<std::string_view, std::string_view> calls;
+    const Section* graph = elf.find(".nv.callgraph");
+    if (graph == nullptr) return calls;
+    const auto names = function_names(elf);
+    for (uint64_t at = 0; at + 8 <= graph->data.size(); at += 8) {
+        const auto caller = load_or_zero<uint32_t>(graph->data, at);
+        const auto callee = load_or_zero<uint32_t>(graph->data, at + 4);
+        if (caller < names.size() && callee < names.size() && !names[callee].empty())
+            calls.emplace(names[caller], names[callee]);
+    }
+    return calls;
+}
+
+// The linker keeps helpers such as the slow path of a division apart, the assembler puts a copy
+// into each kernel: with callees counted, both give the same numbers for the same kernel.
+void add_callees(const ElfFile& elf, Cubin& cubin) {
+    if (cubin.functions.empty()) return;
+    const auto calls = read_calls(elf);
+    std::unordered_map<std::string_view, const KernelCode*> functions;
+    for (const KernelCode& f : cubin.functions) functions.emplace(f.name, &f);
+    for (KernelCode& k : cubin.kernels) {
+        std::vector<std::string_view> open{k.name};
+        std::unordered_set<std::string_view> seen;
+        while (!open.empty()) {
+            const auto [first, last] = calls.equal_range(open.back());
+            open.pop_back();
+            for (auto it = first; it != last; ++it) {
+                const auto found = functions.find(it->second);
+                if (found == functions.end() || !seen.insert(it->second).second) continue;
+                add_counts(*found->second, k);
+                k.calls.push_back(found->second->name);
+                open.push_back(it->second);
+            }
+        }
+    }
+}
+
 Result<Cubin> read(Bytes bytes) {
     TTT_TRY(const ElfFile elf, read_elf(bytes));
     if (elf.machine != kMachineCuda)
@@ -179,6 +232,7 @@ Result<Cubin> read(Bytes bytes) {
         TTT_TRY(KernelCode code, read_kernel(s, elf, functions, sections, out.arch));
         (sections.contains(bank) ? out.kernels : out.functions).push_back(std::move(code));
     }
+    add_callees(elf, out);
     return out;
 }
 

@@ -67,14 +67,15 @@ struct KernelCode {
     // sm_121).
     uint32_t ffma = 0, fmul = 0, fadd = 0, dfma = 0, dmul = 0, dadd = 0, hfma = 0, mufu = 0,
              bar = 0, instructions = 0;
-    std::span<const std::byte> text;
+    std::span<const std::byte> text;  // of the kernel itself, callees not included
+    std::vector<std::string>
+        calls;  // device functions reached, directly or not; the counts include theirs
 };
 struct Cubin {
     uint32_t arch = 0;
     uint8_t abi = 0;
     std::vector<KernelCode> kernels;
-    std::vector<KernelCode>
-        functions;  // device functions with machine code of their own; kernels may call them
+    std::vector<KernelCode> functions;  // device functions that were not inlined
 };
 // Text spans point into `elf`. `hfma` leaves out half operations on the zero register: they load
 // constants or convert. Pairs (FFMA2 …) count twice. Counts are zero for architectures outside
