@@ -75,6 +75,7 @@ Module Module::clone() const {
     copy.version_minor = version_minor;
     copy.target = target;
     copy.address_size = address_size;
+    copy.has_address_size = has_address_size;
     copy.symbols = symbols;
     copy.functions = functions;
     copy.variables = variables;

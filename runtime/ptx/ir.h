@@ -188,6 +188,7 @@ struct Module {
     uint32_t version_major = 0, version_minor = 0;
     Name target;  // "sm_90" or "sm_90, texmode_independent, debug"
     uint32_t address_size = 64;
+    bool has_address_size = true;  // the text states it
     std::vector<Symbol> symbols;
     std::vector<Function> functions;
     std::vector<Variable> variables;
