@@ -1,0 +1,150 @@
+// Trials: publishing a variant, its canary, its withdrawal.
+#include "base/log.h"
+#include "session/driver_section.h"
+#include "session/trials.h"
+
+namespace ttt::session {
+namespace {
+
+constexpr size_t kCanaryPairs = 16;
+
+// Replaces the set of every handle of the kernel. Old sets and dispatches stay for ever: a launch
+// may be reading them.
+void install(Kernel& k, const Dispatch* add, const Dispatch* remove) {
+    for (Function* f : k.functions) {
+        auto* next = new DispatchSet;
+        if (add != nullptr) next->variants.push_back(add);
+        if (const DispatchSet* old = f->dispatch.load(std::memory_order_relaxed))
+            for (const Dispatch* d : old->variants)
+                if (d != remove && d != add && d->mode.load() != DispatchMode::kRetired)
+                    next->variants.push_back(d);
+        const bool any = !next->variants.empty();
+        f->dispatch.store(next, std::memory_order_release);
+        if (any)
+            f->attention.fetch_or(kHasDispatch, std::memory_order_release);
+        else
+            f->attention.fetch_and(~uint32_t{kHasDispatch}, std::memory_order_release);
+    }
+}
+
+}  // namespace
+
+void Trials::swap(Trial& t, const Action& a) {
+    std::string problem;
+    bool published = false;
+    auto it = t.variants.find(a.variant);
+    if (shared_.config.mode != "apply")
+        problem = "mode is " + shared_.config.mode;
+    else if (it == t.variants.end())
+        problem = "no such variant";
+    else
+        published = publish(t, it->second, a.canary ? DispatchMode::kCanary : DispatchMode::kLive,
+                            &problem);
+    link_.swap(a.site, a.variant, published, problem);
+    settled_.insert(a.site);
+}
+
+bool Trials::publish(Trial& t, Variant& v, DispatchMode mode, std::string* problem) {
+    if (v.published != nullptr) {
+        if (v.published->mode.load() == DispatchMode::kRetired) {
+            *problem = "retired";
+            return false;
+        }
+        v.published->mode.store(mode);
+        shared_.variants_live.store(shared_.variants_live.load() +
+                                    (mode == DispatchMode::kLive && !v.counted));
+        v.counted = v.counted || mode == DispatchMode::kLive;
+        return true;
+    }
+    {
+        const DriverSection section(shared_, t.context->context, nullptr);
+        if (!section.ok()) {
+            *problem = "the context is gone";
+            return false;
+        }
+        const Status loaded = load(t, v);
+        if (!loaded.ok()) {
+            *problem = loaded.error().message;
+            return false;
+        }
+    }
+    Dispatch* d = v.prepared.release();  // lives for ever from here
+    d->function = v.function;
+    d->context = t.context->context;
+    d->grid = v.grid;
+    d->block = v.block;
+    d->shared = v.shared;
+    d->mode.store(mode);
+    for (auto& [id, other] : t.variants)  // one variant per site
+        if (&other != &v && other.published != nullptr) withdraw(t, other.published);
+    v.published = d;
+    install(*t.site->kernel, d, nullptr);
+    v.counted = mode == DispatchMode::kLive;
+    if (v.counted) shared_.variants_live.fetch_add(1);
+    log::info("site {} ({}): variant {} published, {}", t.site->id, t.site->kernel->name, v.id,
+              mode == DispatchMode::kCanary ? "canary" : "live");
+    return true;
+}
+
+void Trials::withdraw(Trial& t, const Dispatch* d) {
+    d->mode.store(DispatchMode::kRetired);
+    install(*t.site->kernel, nullptr, d);
+    for (auto& [id, v] : t.variants)
+        if (v.published == d && v.counted) {
+            v.counted = false;
+            shared_.variants_live.fetch_sub(1);
+        }
+}
+
+void Trials::on_rollback(const ipc::Rollback& m) {
+    settled_.insert(m.site_id());
+    std::erase_if(actions_,
+                  [&](const Action& a) { return a.site == m.site_id() && a.what == What::kSwap; });
+    Trial* t = trial(m.site_id());
+    if (t == nullptr) return;
+    for (auto& [id, v] : t->variants)
+        if (v.published != nullptr) withdraw(*t, v.published);
+}
+
+void Trials::canary_sample(const Dispatch* d, bool is_variant, double ns, bool lost) {
+    Trial* t = nullptr;
+    Variant* v = variant(d->site_id, d->variant_id, &t);
+    if (v == nullptr || v->published != d || v->canary_reported || lost) return;
+    auto& side = is_variant ? v->canary_variant : v->canary_original;
+    if (side.size() < kCanaryPairs) side.push_back(ns);
+    if (v->canary_original.size() >= kCanaryPairs && v->canary_variant.size() >= kCanaryPairs)
+        finish_canary(*t, *v);
+}
+
+void Trials::finish_canary(Trial& t, Variant& v) {
+    v.canary_reported = true;
+    link_.canary(t.site->id, v.id, v.canary_original, v.canary_variant, v.published->failed.load());
+    // The tuner judges (a SwapRequest without canary, or a roll-back). Until it does, what was
+    // proven and measured as faster before may serve only if these live launches do not contradict.
+    std::vector<measure::Pair> pairs;
+    for (size_t i = 0; i < std::min(v.canary_original.size(), v.canary_variant.size()); ++i)
+        pairs.push_back({v.canary_original[i], v.canary_variant[i]});
+    const bool better = !pairs.empty() && measure::speedup(pairs).median > 1;
+    DispatchMode canary = DispatchMode::kCanary;
+    if (!v.published->mode.compare_exchange_strong(
+            canary, better ? DispatchMode::kLive : DispatchMode::kWaiting))
+        return;
+    if (better && !v.counted) {
+        v.counted = true;
+        shared_.variants_live.fetch_add(1);
+    }
+}
+
+void Trials::notice_failures() {
+    const uint64_t failures = shared_.variant_failures.load(std::memory_order_relaxed);
+    if (failures == failures_seen_) return;
+    failures_seen_ = failures;
+    for (auto& [id, t] : trials_)
+        for (auto& [vid, v] : t->variants) {
+            if (v.published == nullptr || v.published->failed.load() == 0) continue;
+            if (!v.canary_reported) finish_canary(*t, v);
+            withdraw(*t, v.published);
+        }
+}
+
+}  // namespace ttt::session

@@ -1,0 +1,137 @@
+// What the tuner asks for, carried out: snapshots, variants, timing on private copies, swaps,
+// canaries, roll-back. Our thread only. Everything that may load the GPU or block waits for the
+// lease.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "measure/timing.h"
+#include "session/arena.h"
+#include "session/contexts.h"
+#include "session/lease.h"
+#include "session/sites.h"
+#include "session/snapshot_job.h"
+#include "session/tuner_link.h"
+
+namespace ttt::session {
+
+struct Variant {
+    uint64_t id = 0;
+    std::string entry, recipe;
+    std::vector<std::byte> image;  // until loaded
+    std::vector<uint8_t> guard;    // serialised, kept for the swap
+    Dim3 grid, block;
+    uint32_t shared = 0;
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    std::string refused;                  // why it could not be loaded
+    std::unique_ptr<Dispatch> prepared;   // guard compiled, not published
+    const Dispatch* published = nullptr;  // lives for ever
+    std::vector<double> canary_original, canary_variant;
+    bool canary_reported = false;
+    bool counted = false;  // among Shared::variants_live
+};
+
+struct Trial {
+    Site* site = nullptr;
+    ContextInfo* context = nullptr;
+    Function* function = nullptr;  // the original, as launched when the snapshot was asked for
+    Arena arena;
+    SnapshotJob* job = nullptr;  // never freed: a launching thread may still look at it
+    uint64_t snapshot_id = 0;
+    bool ready = false;  // the bytes are in the arena
+    std::vector<uint64_t>
+        work;  // per region: offset of the working copy, or of the pre-image if never written
+    std::map<uint64_t, Variant> variants;
+};
+
+class Trials {
+  public:
+    Trials(Shared& s, Registry& registry, Sites& sites, Contexts& contexts, TunerLink& link,
+           Lease& lease)
+        : shared_(s),
+          registry_(registry),
+          sites_(sites),
+          contexts_(contexts),
+          link_(link),
+          lease_(lease) {}
+
+    void handle(const ipc::Message& message, int fd);
+    // Does what the lease permits, for at most about `budget`.
+    void step(std::chrono::nanoseconds budget);
+    // Something waits for the lease, or a recording is under way.
+    bool pending() const { return !actions_.empty() || !recording_.empty(); }
+
+    void canary_sample(const Dispatch* dispatch, bool variant, double ns, bool lost);
+    void attribute_changed(const Registry::Change& change);
+    void context_gone(CUcontext context);
+    void notice_failures();  // variants that the driver refused at a live launch
+    void tuner_gone();       // nothing unproven stays; what was confirmed stays
+
+    // Foreground: the job armed for a site since the last call, and sites that need no more
+    // waiting.
+    SnapshotJob* armed_job(uint64_t site);
+    bool settled(uint64_t site) const { return settled_.contains(site); }
+
+  private:
+    enum class What : uint8_t { kPrepare, kTime, kSwap, kDrop, kRelease };
+    struct Action {
+        What what;
+        uint64_t site = 0, variant = 0;
+        uint32_t min_pairs = 0, max_pairs = 0;
+        double threshold = 0;
+        bool canary = false;
+        std::vector<measure::Pair> pairs;
+    };
+
+    // requests
+    void on_snapshot(const ipc::SnapshotRequest& m);
+    void on_variant(const ipc::VariantDef& m, int fd);
+    void on_done(const ipc::SiteDone& m);
+    void on_rollback(const ipc::Rollback& m);
+    // actions: true when finished
+    bool run(Action& a, std::chrono::steady_clock::time_point until);
+    void prepare(Trial& t);
+    bool time_some(Trial& t, Action& a, std::chrono::steady_clock::time_point until);
+    void swap(Trial& t, const Action& a);
+    void release(Trial& t);
+    void drop(Trial& t, uint64_t variant);
+    void poll_recordings();
+    void send_ready(Trial& t, double original_ns);
+    bool copy_to_host(Trial& t, Fd* out);
+
+    Trial* trial(uint64_t site);
+    Variant* variant(uint64_t site, uint64_t id, Trial** t);
+    double cost(const Action& a);
+    Status load(Trial& t, Variant& v);
+    void mirror(const Kernel& k, const Variant& v);
+    Result<double> time_once(Trial& t, CUfunction f, const Dim3& grid, const Dim3& block,
+                             uint32_t shared, std::span<const std::byte> params, uint32_t batch);
+    uint32_t batch_for(const Trial& t) const;
+    bool publish(Trial& t, Variant& v, DispatchMode mode, std::string* problem);
+    void withdraw(Trial& t, const Dispatch* d);
+    void fail(uint64_t site, std::string_view reason);
+    void finish_canary(Trial& t, Variant& v);
+    uint64_t cap(const ContextInfo& c) const;
+
+    Shared& shared_;
+    Registry& registry_;
+    Sites& sites_;
+    Contexts& contexts_;
+    TunerLink& link_;
+    Lease& lease_;
+    std::map<uint64_t, std::unique_ptr<Trial>> trials_;
+    std::deque<Action> actions_;
+    std::vector<Trial*> recording_;
+    std::set<uint64_t> settled_;
+    uint64_t arena_bytes_ = 0;
+    uint64_t next_snapshot_ = 1;
+    uint64_t failures_seen_ = 0;
+};
+
+}  // namespace ttt::session
