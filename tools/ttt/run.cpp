@@ -1,0 +1,70 @@
+// `ttt run`: a program under libttt.so, then the tuner's report.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "child.h"
+#include "commands.h"
+#include "installation.h"
+#include "report.h"
+
+namespace ttt::cli {
+namespace {
+
+constexpr double kReportSeconds =
+    15;  // the tuner may be in the middle of a compile when the program ends
+
+void print_report(const Json& report, bool json) {
+    if (json) {
+        fmt::print("{}\n", dump(report));
+        return;
+    }
+    // stdout belongs to the program that ran.
+    fmt::print(stderr, "{}", table(report["sites"]));
+    if (report["sites"].empty())
+        fmt::print(stderr, "no kernel took a share of GPU time worth tuning\n");
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+    const Installation here = find_installation();
+    if (here.library.empty())
+        return complain(kFailed, "libttt.so is not beside ttt (../lib); set TTT_LIBRARY");
+    const TemporaryFolder scratch;
+    if (!scratch.ok())
+        return complain(kFailed, "no temporary folder: set TMPDIR to a writable one");
+    std::error_code ignored;
+    const std::string report_path =
+        options.report.empty() ? scratch.file("report.json")
+                               : std::filesystem::absolute(options.report, ignored).string();
+    if (!options.report.empty())
+        std::filesystem::remove(report_path, ignored);  // never show an old one as new
+    ChildOptions child;
+    child.command = options.command;
+    child.environment["LD_PRELOAD"] = prepend(here.library, environment("LD_PRELOAD"));
+    child.environment["TTT_REPORT"] = report_path;
+    if (!options.mode.empty()) child.environment["TTT_MODE"] = options.mode;
+    if (options.foreground > 0)
+        child.environment["TTT_FOREGROUND"] = fmt::format("{}", options.foreground);
+    if (!options.emulate.empty()) {
+        if (here.emulator.empty())
+            return complain(kFailed,
+                            "--emulate: the emulated driver is not beside ttt (../emulator)");
+        child.environment["LD_LIBRARY_PATH"] =
+            prepend(here.emulator, environment("LD_LIBRARY_PATH"));
+        child.environment["TTT_EMU_PROFILE"] = options.emulate;
+    }
+    std::fflush(nullptr);
+    const auto ended = run_child(child);
+    if (!ended.ok())
+        return complain(ended.error().code == Code::kNotFound ? 127 : 126, ended.error().str());
+    const auto report = wait_for_report(report_path, ended->pid, kReportSeconds);
+    if (report.ok())
+        print_report(*report, options.json);
+    else
+        complain(kOk, report.error().str());
+    return ended->exit_code;
+}
+
+}  // namespace ttt::cli
