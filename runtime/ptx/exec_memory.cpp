@@ -1,0 +1,372 @@
+// Addresses to host memory, loads, stores and copies.
+#include "ptx/exec_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ttt::ptx::exec {
+namespace {
+
+struct Lanes {
+    uint64_t address[kLanes];
+};
+
+void addresses(const Context& c, const Place& place, Lanes& out) {
+    const uint64_t base = place.offset + (place.frame_relative ? c.frame->local_base : 0);
+    if (place.address.width == Width::kWord) {
+        const auto* a = c.read<uint32_t>(place.address);
+        for (uint32_t i = 0; i < kLanes; ++i) out.address[i] = a[i] + base;
+    } else {
+        const auto* a = c.read<uint64_t>(place.address);
+        for (uint32_t i = 0; i < kLanes; ++i) out.address[i] = a[i] + base;
+    }
+    // 32-bit addresses wrap at 32 bits within shared, local and parameter space.
+    if (place.address.width == Width::kWord)
+        for (uint64_t& a : out.address) a &= 0xFFFFFFFF;
+}
+
+std::string_view verb(Use use) {
+    return use == Use::kLoad ? "load" : use == Use::kStore ? "store" : "atomic";
+}
+
+bool illegal(const Context& c, const Op& op, uint32_t lane, uint64_t address, uint32_t bytes,
+             Use use, std::string_view where) {
+    c.fault(Fault::Kind::kIllegalAddress, lane, op, address,
+            fmt::format("illegal address 0x{:x} ({}-byte {}{})", address, bytes, verb(use), where));
+    return false;
+}
+
+bool misaligned(const Context& c, const Op& op, uint32_t lane, uint64_t address, uint32_t bytes,
+                Use use) {
+    c.fault(Fault::Kind::kMisaligned, lane, op, address,
+            fmt::format("misaligned address 0x{:x} ({}-byte {})", address, bytes, verb(use)));
+    return false;
+}
+
+// Distinct 32-byte sectors among the lanes' aligned accesses.
+uint32_t count_sectors(const Lanes& lanes, uint32_t mask, uint32_t bytes) {
+    uint64_t sectors[kLanes];
+    uint32_t n = 0;
+    bool ascending = true;
+    for_lanes(mask, [&](uint32_t i) {
+        const uint64_t sector = lanes.address[i] / 32;
+        if (n != 0 && sectors[n - 1] == sector) return;
+        ascending = ascending && (n == 0 || sectors[n - 1] < sector);
+        sectors[n++] = sector;
+    });
+    if (!ascending) {
+        std::sort(sectors, sectors + n);
+        n = static_cast<uint32_t>(std::unique(sectors, sectors + n) - sectors);
+    }
+    return bytes > 32 ? n * (bytes / 32) : n;
+}
+
+void count_global(const Context& c, const Lanes& lanes, uint32_t mask, uint32_t bytes, Use use) {
+    Worker& w = *c.worker;
+    const uint32_t sectors = count_sectors(lanes, mask, bytes);
+    if (use != Use::kStore) w.counters.global_sectors_read += sectors;
+    if (use != Use::kLoad) w.counters.global_sectors_written += sectors;
+    if (!w.launch->request->want_footprint) return;
+    for_lanes(mask, [&](uint32_t i) {
+        if (use != Use::kStore) w.read.add(lanes.address[i], bytes);
+        if (use != Use::kLoad) w.written.add(lanes.address[i], bytes);
+    });
+}
+
+bool refill(const Context& c, AllocationCache& cache, uint64_t address, uint32_t bytes) {
+    const AddressSpace::Allocation* a = c.worker->launch->space->find(address, bytes);
+    if (a == nullptr) return false;
+    cache = {a->base, a->size, a->host, a->readable, a->writable};
+    return true;
+}
+
+bool permitted(const AllocationCache& cache, Use use) {
+    return (use == Use::kStore || cache.readable) && (use == Use::kLoad || cache.writable);
+}
+
+bool global_lane(const Context& c, const Op& op, uint32_t lane, uint64_t address, uint32_t bytes,
+                 Use use, std::byte*& pointer) {
+    AllocationCache& cache = c.worker->caches[op.cache];
+    const uint64_t offset = address - cache.base;
+    if ((offset >= cache.size || bytes > cache.size - offset) && !refill(c, cache, address, bytes))
+        return illegal(c, op, lane, address, bytes, use, "");
+    if (!permitted(cache, use))
+        return illegal(c, op, lane, address, bytes, use, " to read-only memory");
+    pointer = cache.host + (address - cache.base);
+    return true;
+}
+
+bool resolve_global(const Context& c, const Op& op, const Lanes& lanes, uint32_t mask,
+                    uint32_t bytes, Use use, bool counted, std::byte* (&pointers)[kLanes]) {
+    uint64_t low = ~uint64_t{0}, high = 0, all = 0;
+    for_lanes(mask, [&](uint32_t i) {
+        const uint64_t a = lanes.address[i];
+        low = std::min(low, a);
+        high = std::max(high, a);
+        all |= a;
+    });
+    if ((all & (bytes - 1)) != 0) {
+        uint32_t lane = 0;
+        for_lanes(mask,
+                  [&](uint32_t i) { lane = (lanes.address[i] & (bytes - 1)) != 0 ? i : lane; });
+        return misaligned(c, op, lane, lanes.address[lane], bytes, use);
+    }
+    AllocationCache& cache = c.worker->caches[op.cache];
+    if (low < cache.base || high - cache.base >= cache.size) refill(c, cache, low, bytes);
+    const bool inside = low >= cache.base && high - cache.base < cache.size &&
+                        bytes <= cache.size - (high - cache.base) && permitted(cache, use);
+    if (inside) {
+        std::byte* host = cache.host;
+        const uint64_t base = cache.base;
+        if (mask == ~uint32_t{0}) {
+            for (uint32_t i = 0; i < kLanes; ++i) pointers[i] = host + (lanes.address[i] - base);
+        } else {
+            for_lanes(mask, [&](uint32_t i) { pointers[i] = host + (lanes.address[i] - base); });
+        }
+    } else {
+        for (uint32_t m = mask; m != 0; m &= m - 1) {
+            const auto i = static_cast<uint32_t>(std::countr_zero(m));
+            if (!global_lane(c, op, i, lanes.address[i], bytes, use, pointers[i])) return false;
+        }
+    }
+    if (counted) count_global(c, lanes, mask, bytes, use);
+    return true;
+}
+
+// A window of private or block memory: offsets below `size` from `host`.
+bool resolve_window(const Context& c, const Op& op, uint32_t lane, uint64_t offset, uint64_t size,
+                    std::byte* host, uint32_t bytes, Use use, std::string_view where,
+                    std::byte*& pointer) {
+    if (offset >= size || bytes > size - offset)
+        return illegal(c, op, lane, offset, bytes, use, where);
+    if ((offset & (bytes - 1)) != 0) return misaligned(c, op, lane, offset, bytes, use);
+    pointer = host + offset;
+    return true;
+}
+
+bool resolve_shared(const Context& c, const Op& op, uint32_t lane, uint64_t offset, uint32_t bytes,
+                    Use use, std::byte*& pointer) {
+    return resolve_window(c, op, lane, offset, c.block->shared_bytes, c.block->shared, bytes, use,
+                          " of shared memory", pointer);
+}
+
+bool resolve_local(const Context& c, const Op& op, uint32_t lane, uint64_t offset, uint32_t bytes,
+                   Use use, std::byte*& pointer) {
+    const uint64_t stride = c.worker->launch->local_stride;
+    return resolve_window(c, op, lane, offset, stride, c.warp->local + lane * stride, bytes, use,
+                          " of local memory", pointer);
+}
+
+bool resolve_param(const Context& c, const Op& op, uint32_t lane, uint64_t offset, uint32_t bytes,
+                   Use use, std::byte*& pointer) {
+    if (use != Use::kLoad) return illegal(c, op, lane, offset, bytes, use, " to kernel parameters");
+    const auto params = c.worker->launch->request->params;
+    // Kernel parameters are only ever read through this pointer.
+    return resolve_window(c, op, lane, offset, params.size(), const_cast<std::byte*>(params.data()),
+                          bytes, use, " of kernel parameters", pointer);
+}
+
+bool resolve_window_lane(const Context& c, const Op& op, Space space, uint32_t lane,
+                         uint64_t offset, uint32_t bytes, Use use, std::byte*& pointer) {
+    switch (space) {
+        case Space::kShared:
+            return resolve_shared(c, op, lane, offset, bytes, use, pointer);
+        case Space::kLocal:
+            return resolve_local(c, op, lane, offset, bytes, use, pointer);
+        default:
+            return resolve_param(c, op, lane, offset, bytes, use, pointer);
+    }
+}
+
+bool resolve_windows(const Context& c, const Op& op, Space space, const Lanes& lanes, uint32_t mask,
+                     uint32_t bytes, Use use, std::byte* (&pointers)[kLanes]) {
+    if (space == Space::kShared) ++c.worker->counters.shared_accesses;
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+        const auto i = static_cast<uint32_t>(std::countr_zero(m));
+        if (!resolve_window_lane(c, op, space, i, lanes.address[i], bytes, use, pointers[i]))
+            return false;
+    }
+    return true;
+}
+
+Space space_of_address(uint64_t address) {
+    if (address - kSharedWindow < kWindowBytes) return Space::kShared;
+    if (address - kLocalWindow < kWindowBytes) return Space::kLocal;
+    if (address - kParamWindow < kWindowBytes) return Space::kParam;
+    return Space::kGlobal;
+}
+uint64_t window_of(Space space) {
+    return space == Space::kShared  ? kSharedWindow
+           : space == Space::kLocal ? kLocalWindow
+                                    : kParamWindow;
+}
+
+// Generic addresses: each space's lanes in turn.
+bool resolve_generic(const Context& c, const Op& op, Lanes& lanes, uint32_t mask, uint32_t bytes,
+                     Use use, std::byte* (&pointers)[kLanes]) {
+    uint32_t in_space[4] = {};
+    constexpr Space kSpaces[4] = {Space::kGlobal, Space::kShared, Space::kLocal, Space::kParam};
+    for_lanes(mask, [&](uint32_t i) {
+        const Space space = space_of_address(lanes.address[i]);
+        for (uint32_t k = 0; k < 4; ++k) in_space[k] |= (kSpaces[k] == space ? 1u : 0u) << i;
+    });
+    if (in_space[0] != 0 && !resolve_global(c, op, lanes, in_space[0], bytes, use, true, pointers))
+        return false;
+    for (uint32_t k = 1; k < 4; ++k) {
+        if (in_space[k] == 0) continue;
+        const uint64_t window = window_of(kSpaces[k]);
+        for_lanes(in_space[k], [&](uint32_t i) { lanes.address[i] -= window; });
+        if (!resolve_windows(c, op, kSpaces[k], lanes, in_space[k], bytes, use, pointers))
+            return false;
+    }
+    return true;
+}
+
+template <typename M, typename R>
+void load_as(const Context& c, const Dest& d, uint32_t mask, std::byte* const (&p)[kLanes],
+             uint32_t at) {
+    auto* out = c.write<R>(d);
+    const auto one = [&](uint32_t i) {
+        M value;
+        std::memcpy(&value, p[i] + at, sizeof value);
+        out[i] = static_cast<R>(value);
+    };
+    if (mask == ~uint32_t{0}) {
+        for (uint32_t i = 0; i < kLanes; ++i) one(i);
+    } else {
+        for_lanes(mask, one);
+    }
+}
+
+// Values of memory type M, sign- or zero-extended to the register.
+template <typename M>
+void load_into(const Context& c, const Dest& d, uint32_t mask, std::byte* const (&p)[kLanes],
+               uint32_t at) {
+    switch (d.width) {
+        case Width::kHalf:
+            load_as<M, uint16_t>(c, d, mask, p, at);
+            break;
+        case Width::kWord:
+            load_as<M, uint32_t>(c, d, mask, p, at);
+            break;
+        case Width::kLong:
+            load_as<M, uint64_t>(c, d, mask, p, at);
+            break;
+        default:
+            for_lanes(mask, [&](uint32_t i) {
+                M value;
+                std::memcpy(&value, p[i] + at, sizeof value);
+                c.set_lane(d, i, static_cast<uint64_t>(value));
+            });
+            break;
+    }
+}
+
+void load_element(const Context& c, const Op& op, const Dest& d, uint32_t mask,
+                  std::byte* const (&p)[kLanes], uint32_t at) {
+    const bool sign = is_signed(op.type);
+    switch (op.element_bytes) {
+        case 1:
+            return sign ? load_into<int8_t>(c, d, mask, p, at)
+                        : load_into<uint8_t>(c, d, mask, p, at);
+        case 2:
+            return sign ? load_into<int16_t>(c, d, mask, p, at)
+                        : load_into<uint16_t>(c, d, mask, p, at);
+        case 4:
+            return sign ? load_into<int32_t>(c, d, mask, p, at)
+                        : load_into<uint32_t>(c, d, mask, p, at);
+        case 8:
+            return load_into<uint64_t>(c, d, mask, p, at);
+        default:
+            for_lanes(mask, [&](uint32_t i) {
+                std::memcpy(c.write<std::byte>(d) + 16 * i, p[i] + at, 16);
+            });
+    }
+}
+
+void store_element(const Context& c, const Op& op, const Source& s, uint32_t mask,
+                   std::byte* const (&p)[kLanes], uint32_t at) {
+    if (op.element_bytes == 4 && s.width == Width::kWord) {
+        const auto* v = c.read<uint32_t>(s);
+        for_lanes(mask, [&](uint32_t i) { std::memcpy(p[i] + at, v + i, 4); });
+        return;
+    }
+    const uint32_t register_bytes = slot_bytes(s.width) / kLanes;
+    if (s.width != Width::kPred &&
+        register_bytes >= op.element_bytes) {  // little endian: the low part leads
+        const std::byte* v = c.bank[s.bank] + s.offset;
+        for_lanes(mask, [&](uint32_t i) {
+            std::memcpy(p[i] + at, v + i * register_bytes, op.element_bytes);
+        });
+        return;
+    }
+    for_lanes(mask, [&](uint32_t i) {
+        const uint64_t bits = c.lane(s, i);
+        std::memcpy(p[i] + at, &bits, op.element_bytes);
+    });
+}
+
+Place place_of(const Op& op) { return {op.src[0], op.imm, op.space, op.frame_relative}; }
+
+}  // namespace
+
+bool resolve(Context& c, const Op& op, const Place& place, uint32_t mask, uint32_t bytes, Use use,
+             std::byte* (&pointers)[kLanes]) {
+    Lanes lanes;
+    addresses(c, place, lanes);
+    switch (place.space) {
+        case Space::kGlobal:
+            return resolve_global(c, op, lanes, mask, bytes, use, true, pointers);
+        case Space::kConst:
+            return resolve_global(c, op, lanes, mask, bytes, use, false, pointers);
+        case Space::kGeneric:
+            return resolve_generic(c, op, lanes, mask, bytes, use, pointers);
+        default:
+            return resolve_windows(c, op, place.space, lanes, mask, bytes, use, pointers);
+    }
+}
+
+void run_load(Context& c, const Op& op, uint32_t mask) {
+    std::byte* p[kLanes];
+    const uint32_t bytes = uint32_t{op.element_bytes} * op.elements;
+    if (!resolve(c, op, place_of(op), mask, bytes, Use::kLoad, p)) return;
+    if (op.elements == 1) return load_element(c, op, op.dst[0], mask, p, 0);
+    const auto& dests = c.code->dests[op.table];
+    for (uint32_t k = 0; k < op.elements; ++k)
+        if (dests[k].offset != kNowhere)
+            load_element(c, op, dests[k], mask, p, k * op.element_bytes);
+}
+
+void run_store(Context& c, const Op& op, uint32_t mask) {
+    std::byte* p[kLanes];
+    const uint32_t bytes = uint32_t{op.element_bytes} * op.elements;
+    if (!resolve(c, op, place_of(op), mask, bytes, Use::kStore, p)) return;
+    if (op.elements == 1) return store_element(c, op, op.src[1], mask, p, 0);
+    const auto& values = c.code->values[op.table];
+    for (uint32_t k = 0; k < op.elements; ++k)
+        store_element(c, op, values[k], mask, p, k * op.element_bytes);
+}
+
+void run_copy(Context& c, const Op& op, uint32_t mask) {
+    std::byte *to[kLanes], *from[kLanes] = {};
+    const uint32_t bytes = op.sub;
+    uint32_t count[kLanes];
+    uint32_t reading = 0;
+    for_lanes(mask, [&](uint32_t i) {
+        const uint64_t asked = op.sources == 3 ? c.lane(op.src[2], i) & 0xFFFFFFFF : bytes;
+        count[i] = static_cast<uint32_t>(std::min<uint64_t>(asked, bytes));
+        if (count[i] != 0) reading |= 1u << i;
+    });
+    const Place source{op.src[1], static_cast<uint64_t>(static_cast<int32_t>(op.target)),
+                       Space::kGlobal, false};
+    if (!resolve(c, op, {op.src[0], op.imm, Space::kShared, false}, mask, bytes, Use::kStore, to))
+        return;
+    if (reading != 0 && !resolve(c, op, source, reading, bytes, Use::kLoad, from)) return;
+    for_lanes(mask, [&](uint32_t i) {
+        if (count[i] != 0) std::memcpy(to[i], from[i], count[i]);
+        std::memset(to[i] + count[i], 0, bytes - count[i]);
+    });
+}
+
+}  // namespace ttt::ptx::exec
