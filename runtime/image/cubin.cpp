@@ -134,6 +134,14 @@ Status read_kernel_info(Bytes section, KernelCode& k) {
     return ok_status();
 }
 
+// From sm_90 on the section begins with the 1 KiB that the system keeps in every block's shared
+// memory; the kernel's own share, as the assembler and cuFuncGetAttribute state it, is the rest.
+uint32_t own_shared(uint64_t section_bytes, uint32_t arch) {
+    constexpr uint64_t kReserved = 1024;
+    if (arch >= 90 && section_bytes >= kReserved) section_bytes -= kReserved;
+    return static_cast<uint32_t>(std::min<uint64_t>(section_bytes, 0xFFFFFFFFu));
+}
+
 Result<KernelCode> read_kernel(const Section& text, const ElfFile& elf,
                                const FunctionTable& functions,
                                const std::unordered_map<std::string_view, const Section*>& sections,
@@ -155,8 +163,7 @@ Result<KernelCode> read_kernel(const Section& text, const ElfFile& elf,
         if (k.registers == 0) k.registers = text.info >> 24;
         k.barriers = static_cast<uint32_t>(text.flags >> 20) & 0x7F;
     }
-    if (const Section* s = section(".nv.shared."))
-        k.shared_bytes = static_cast<uint32_t>(std::min<uint64_t>(s->size, 0xFFFFFFFFu));
+    if (const Section* s = section(".nv.shared.")) k.shared_bytes = own_shared(s->size, arch);
     if (const Section* s = section(".nv.info.")) TTT_CHECK_OK(read_kernel_info(s->data, k));
     count_instructions(text.data, arch, k);
     return k;

@@ -67,6 +67,8 @@ struct KernelCode {
     // sm_121).
     uint32_t ffma = 0, fmul = 0, fadd = 0, dfma = 0, dmul = 0, dadd = 0, hfma = 0, mufu = 0,
              bar = 0, instructions = 0;
+    // shared_bytes: declared by the kernel; what the system reserves in each block (1 KiB from
+    // sm_90) is left out.
     std::span<const std::byte> text;  // of the kernel itself, callees not included
     std::vector<std::string>
         calls;  // device functions reached, directly or not; the counts include theirs
