@@ -60,6 +60,7 @@ class Memory {
     }
 
     AddressSpace& space() { return space_; }
+    const AddressSpace& space() const { return space_; }
     const std::vector<std::byte>& params() const { return params_; }
     // First address for module variables: beyond every buffer, with room to spare.
     uint64_t free_base() const { return ((top_ >> 24) + 2) << 24; }
