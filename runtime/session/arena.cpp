@@ -45,7 +45,7 @@ bool make_vmm(const Driver& d, CUdevice device, uint64_t bytes, Arena& a) {
     int fd = -1;
     if (d.cuMemExportToShareableHandle(&fd, a.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                        0) == CUDA_SUCCESS &&
-        map(d, device, a)) {
+        fd >= 0 && map(d, device, a)) {
         a.exported.reset(fd);
         a.vmm = true;
         return true;

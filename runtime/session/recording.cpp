@@ -69,7 +69,8 @@ const char* fit(Shared& s, const Function* f, const SnapshotJob& job,
         size_t size = 0;
         if (a.kind != MemoryKind::kVmm && s.driver.cuMemGetAddressRange_v2 != nullptr &&
             (s.driver.cuMemGetAddressRange_v2(&base, &size, addresses[r]) != CUDA_SUCCESS ||
-             job.regions[r].bytes > base + size - addresses[r]))
+             (size != 0 && (addresses[r] < base || addresses[r] - base > size ||
+                            job.regions[r].bytes > size - (addresses[r] - base)))))
             return "the driver does not know a region's memory";
     }
     return nullptr;

@@ -119,20 +119,10 @@ void Trials::canary_sample(const Dispatch* d, bool is_variant, double ns, bool l
 void Trials::finish_canary(Trial& t, Variant& v) {
     v.canary_reported = true;
     link_.canary(t.site->id, v.id, v.canary_original, v.canary_variant, v.published->failed.load());
-    // The tuner judges (a SwapRequest without canary, or a roll-back). Until it does, what was
-    // proven and measured as faster before may serve only if these live launches do not contradict.
-    std::vector<measure::Pair> pairs;
-    for (size_t i = 0; i < std::min(v.canary_original.size(), v.canary_variant.size()); ++i)
-        pairs.push_back({v.canary_original[i], v.canary_variant[i]});
-    const bool better = !pairs.empty() && measure::speedup(pairs).median > 1;
+    // The tuner confirms with a SwapRequest without canary or rolls back; until then the original
+    // serves.
     DispatchMode canary = DispatchMode::kCanary;
-    if (!v.published->mode.compare_exchange_strong(
-            canary, better ? DispatchMode::kLive : DispatchMode::kWaiting))
-        return;
-    if (better && !v.counted) {
-        v.counted = true;
-        shared_.variants_live.fetch_add(1);
-    }
+    v.published->mode.compare_exchange_strong(canary, DispatchMode::kWaiting);
 }
 
 void Trials::notice_failures() {

@@ -108,10 +108,11 @@ bool TunerLink::start(const DeviceFacts& device) {
 }
 
 void TunerLink::down(std::string_view why) {
-    if (!up()) return;
-    log::warn("tuner link closed: {}", why);
+    // The channel may have closed itself over a bad message, so its state does not say whether this
+    // was noticed.
+    if (shared_.tuner_connected.exchange(0, std::memory_order_relaxed) != 0)
+        log::warn("tuner link closed: {}", why);
     channel_.close();
-    shared_.tuner_connected.store(0, std::memory_order_relaxed);
 }
 
 std::optional<ipc::Received> TunerLink::receive(int timeout_ms) {
