@@ -67,6 +67,35 @@ Space Stmt::space() const {
     return Space::kGeneric;
 }
 
+uint8_t dest_count(const Stmt& stmt) {
+    switch (stmt.op) {
+        case Opcode::kWmma:
+            return stmt.has(Mod::kStore) ? 0 : 1;
+        case Opcode::kBar:
+        case Opcode::kBarrier:
+            return stmt.has(Mod::kRed) ? 1 : 0;
+        case Opcode::kMultimem:
+            return stmt.has(Mod::kLdReduce) ? 1 : 0;
+        case Opcode::kTcgen05:
+            return stmt.mod_count > 0 && stmt.mods[0] == Mod::kLd ? 1 : 0;
+        case Opcode::kClusterlaunchcontrol:
+            return stmt.has(Mod::kQueryCancel) ? 1 : 0;
+        case Opcode::kMbarrier: {
+            const bool waits = stmt.has(Mod::kTestWait) || stmt.has(Mod::kTryWait);
+            const bool arrives = stmt.mod_count > 0 &&
+                                 (stmt.mods[0] == Mod::kArrive || stmt.mods[0] == Mod::kArriveDrop);
+            if (waits || stmt.has(Mod::kPendingCount)) return 1;
+            // The form on another block's barrier returns no state.
+            return arrives && !stmt.operands.empty() &&
+                           stmt.operands[0].kind != Operand::Kind::kAddress
+                       ? 1
+                       : 0;
+        }
+        default:
+            return info(stmt.op).dests;
+    }
+}
+
 Module Module::clone() const {
     Module copy;
     copy.source = source;

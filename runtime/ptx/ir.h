@@ -62,6 +62,10 @@ enum OpcodeFlag : uint32_t {
     kFlagFence = 1024, kFlagFloat = 2048, kFlagApprox = 4096, kFlagAsyncCopy = 8192, kFlagExotic = 16384,
 };
 const OpcodeInfo& info(Opcode op);
+struct Stmt;
+// Leading operands this instruction writes. Unlike OpcodeInfo::dests it knows the forms that differ from their opcode's
+// rule (wmma.store, bar.red, mbarrier.arrive, tcgen05.ld …). 0 for calls (their first tuple) and opaque ones.
+uint8_t dest_count(const Stmt& stmt);
 std::string_view spelling(Mod mod);  // without the dot
 Type type_of(Mod mod);               // kNone when the modifier is no type
 Space space_of(Mod mod);             // kGeneric when the modifier is no state space

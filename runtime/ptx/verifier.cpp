@@ -240,7 +240,7 @@ class FunctionVerifier {
 
     static const char* check_destinations(const Stmt& s) {
         if (s.op == Opcode::kOpaque) return nullptr;
-        const uint8_t dests = info(s.op).dests;
+        const uint8_t dests = dest_count(s);
         if (s.operands.size() < dests) return "destination is missing";
         for (uint8_t i = 0; i < dests; ++i)
             if (!is_destination(s.operands[i])) return "destination is no register";

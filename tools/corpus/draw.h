@@ -1,0 +1,34 @@
+// The corpus list: which modules of the installed libraries a test reads, drawn by seed so that
+// nobody chose them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "corpus/modules.h"
+
+namespace ttt::corpus {
+
+struct Listed {
+    std::string library;  // file name
+    uint32_t index = 0;   // FoundModule::index
+    uint32_t arch = 0;
+    uint64_t bytes = 0;
+    Hash128 hash;  // of the text: another toolkit release has other modules under the same index
+    std::vector<std::string> entries;
+};
+
+Listed describe(const std::string& library, const FoundModule& module);
+
+// "library index arch bytes hash entry,entry,…"
+std::string to_line(const Listed& row);
+// False on a line that is no row (empty, comment, damaged).
+bool from_line(const std::string& line, Listed& row);
+
+// Modules in the order of a seeded shuffle, small ones only (the assembler is slow), no library
+// over a fair share, each text once, until `count` entries are in.
+Result<std::vector<Listed>> draw(uint64_t seed, uint64_t count);
+
+}  // namespace ttt::corpus
