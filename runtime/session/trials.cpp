@@ -69,9 +69,14 @@ void Trials::handle(const ipc::Message& m, int fd) {
                                    p->threshold(),
                                    false,
                                    {}});
-    if (const auto* p = m.payload_as_SwapRequest())
-        return actions_.push_back(
-            {What::kSwap, p->site_id(), p->variant_id(), 0, 0, 0, p->canary(), {}});
+    if (const auto* p = m.payload_as_SwapRequest()) {
+        Action a{What::kSwap, p->site_id(), p->variant_id(), 0, 0, 0, p->canary(), {}};
+        Trial* t = nullptr;
+        const Variant* v = variant(a.site, a.variant, &t);
+        // One that is loaded and published already is confirmed by a store: no idle moment needed.
+        if (v != nullptr && v->published != nullptr) return swap(*t, a);
+        return actions_.push_back(std::move(a));
+    }
     if (const auto* p = m.payload_as_DropVariant())
         return actions_.push_back({What::kDrop, p->site_id(), p->variant_id(), 0, 0, 0, false, {}});
     if (const auto* p = m.payload_as_Rollback()) return on_rollback(*p);

@@ -295,7 +295,7 @@ TEST(ShimTuner, VariantThatFailsToLaunchIsRetiredAndHidden) {
 
 TEST(ShimForeground, DecidesAtTheThirdLaunchWithinTheBudget) {
     const Fake fake("whole");
-    const Outcome r = run("shim-probe launches 200",
+    const Outcome r = run("shim-probe launches 200 1000",
                           fake.environment + "TTT_FOREGROUND=20 TTT_HOT_LAUNCHES=1000000");
     ASSERT_EQ(r.code, 0) << r.text;
     EXPECT_EQ(r.number("result"), 0);
