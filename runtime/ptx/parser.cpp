@@ -252,6 +252,7 @@ bool Parser::parse_function(uint32_t begin, Name linkage) {
     }
     scopes_.leave();
     function_ = kNoFunction;
+    f.sym = function_symbol(f.name);
     add_item(Item::Kind::kFunction, module_.functions.size(), {});
     module_.functions.push_back(std::move(f));
     return true;

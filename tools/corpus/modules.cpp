@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -58,10 +59,43 @@ Result<bool> walk(std::span<const std::byte> fatbin, uint32_t& index,
     return true;
 }
 
+// Fat binaries anywhere in a file, not only in the sections meant for them: cuFFT keeps thousands
+// in its data section, to be loaded one by one. Each starts with its magic number at a multiple of
+// 8 and states its length.
+class Fatbins {
+  public:
+    explicit Fatbins(std::span<const std::byte> file) : file_(file) {}
+
+    // Next one at or after the position; empty at the end.
+    std::span<const std::byte> next() {
+        static constexpr unsigned char kMagic[] = {0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0};
+        constexpr size_t kHeader = 16;
+        while (at_ + kHeader <= file_.size()) {
+            const void* found =
+                ::memmem(file_.data() + at_, file_.size() - at_, kMagic, sizeof kMagic);
+            if (found == nullptr) break;
+            const auto offset =
+                static_cast<size_t>(static_cast<const std::byte*>(found) - file_.data());
+            at_ = offset + 1;
+            uint64_t size = 0;
+            if (offset % 8 != 0 || offset + kHeader > file_.size()) continue;
+            std::memcpy(&size, file_.data() + offset + 8, sizeof size);
+            if (size == 0 || size > file_.size() - offset - kHeader) continue;
+            at_ = offset + kHeader + static_cast<size_t>(size);
+            return file_.subspan(offset, kHeader + static_cast<size_t>(size));
+        }
+        return {};
+    }
+
+  private:
+    std::span<const std::byte> file_;
+    size_t at_ = 0;
+};
+
 bool has_fatbin(const std::string& path) {
     const MappedFile file(path);
-    const auto found = image::fatbins_in_elf(file.bytes());
-    return found.ok() && !found->empty();
+    return image::classify(file.bytes()) == image::Kind::kElf &&
+           !Fatbins(file.bytes()).next().empty();
 }
 
 }  // namespace
@@ -69,9 +103,9 @@ bool has_fatbin(const std::string& path) {
 Status for_each_module(const std::string& library, const std::function<bool(FoundModule&&)>& use) {
     const MappedFile file(library);
     if (file.bytes().empty()) return make_error(Code::kIo, "cannot read " + library);
-    TTT_TRY(const auto fatbins, image::fatbins_in_elf(file.bytes()));
+    Fatbins fatbins(file.bytes());
     uint32_t index = 0;
-    for (const auto& fatbin : fatbins) {
+    for (auto fatbin = fatbins.next(); !fatbin.empty(); fatbin = fatbins.next()) {
         TTT_TRY(const bool more, walk(fatbin, index, use));
         if (!more) break;
     }
