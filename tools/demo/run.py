@@ -189,12 +189,12 @@ def drive(server, build, batches, expected, seconds, gap):
         decided = bool(sites) and all(s.get("state") in FINAL_WORDS for s in sites)
         settled = settled + 1 if decided else 0
     # A last whole pass: every image through the kernels as they are now.
-    for images, want in zip(batches, expected):
-        differing += server.classify(images) != want
-        requests += 1
+    last = [server.classify(images) for images in batches]
+    differing += sum(got != want for got, want in zip(last, expected))
+    requests += len(last)
     progress.show(summary_line(started, requests, differing, status_of(build, server.process.pid) or sites), force=True)
     progress.end()
-    return requests, differing
+    return requests, differing, last
 
 
 def wait_for_report(path, seconds):
@@ -249,20 +249,20 @@ def run(a):
         expected = [server.classify(b) for b in batches]
         if server.stop() != 0:
             raise DemoError("the server without ttt did not end cleanly: " + server.last_words())
-    accuracy = accuracy_of(expected, labels)
-    print(f"without ttt: {device}, accuracy {100 * accuracy:.2f} %, {time.monotonic() - started:.1f} s")
+    print(f"without ttt: {device}, accuracy {100 * accuracy_of(expected, labels):.2f} %, {time.monotonic() - started:.1f} s")
 
     report_path = work / "tuner_report.json"
     environment |= {"LD_PRELOAD": str(library), "TTT_REPORT": str(report_path), "TTT_STORE": str(work / "store")}
     print("with LD_PRELOAD=libttt.so:")
     with Server(program, environment, batch, work / "tuned.log") as server:
-        requests, differing = drive(server, build, batches, expected, a.seconds, a.gap_ms / 1000)
+        requests, differing, last = drive(server, build, batches, expected, a.seconds, a.gap_ms / 1000)
         exit_code = server.stop()
     report = wait_for_report(report_path, 20)
     if report is None:
         raise DemoError(f"no report from the tuner (server exit code {exit_code}); ttt doctor may tell why")
     sites = report.get("sites", [])
     print_table(sites, emulated)
+    accuracy = accuracy_of(last, labels)
     committed = [s for s in sites if s.get("state") == "committed"]
     print(f"\nresponses: {requests}, {'all with the same bits as without ttt' if differing == 0 else f'{differing} DIFFER'}; "
           f"accuracy {100 * accuracy:.2f} %; {len(committed)} of {len(sites)} kernels faster; server exit code {exit_code}")
