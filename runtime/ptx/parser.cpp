@@ -76,8 +76,7 @@ bool Parser::fail_at(uint32_t offset, std::string_view what) {
     Error error = make_error(Code::kParse, "");
     error.line = static_cast<uint32_t>(std::count(before.begin(), before.end(), '\n')) + 1;
     error.column = static_cast<uint32_t>(offset - line_start) + 1;
-    error.message = "line " + std::to_string(error.line) + ", column " +
-                    std::to_string(error.column) + ": " + std::string(what);
+    error.message = std::string(what);
     error_ = std::move(error);
     return false;
 }
