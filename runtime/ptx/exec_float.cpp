@@ -287,7 +287,7 @@ uint16_t flags_of(const Stmt& s) {
     if (s.has(Mod::kFtz)) flags |= kFloatFtz;
     if (s.has(Mod::kSat)) flags |= kFloatSat;
     if (s.has(Mod::kRelu)) flags |= kFloatRelu;
-    if (s.has(Mod::kNan)) flags |= kFloatNan;
+    if (s.has(Mod::kNaN)) flags |= kFloatNan;
     if (s.has(Mod::kXorsign) || s.has(Mod::kXorsignAbs)) flags |= kFloatXorsign;
     return flags;
 }
