@@ -67,7 +67,7 @@ TEST(CopyForeign, CutImagesAreErrorsNotFaults) {
     for (const char* name : {"speed.fatbin", "probe_90.cubin"}) {
         const Blob file = read_file(name);
         for (size_t n = 1; n < file.size(); n += n < 130 ? 1 : 211) {
-            const Fenced memory(std::span(file).first(n));
+            const Fenced memory{std::span<const std::byte>(file).first(n)};
             EXPECT_FALSE(copy_foreign(memory.data()).ok()) << name << " " << n;
         }
     }
