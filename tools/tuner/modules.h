@@ -1,0 +1,50 @@
+// Images of the program's modules and what can be read from them. Event loop only, except where a
+// ModuleCode is shared.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "ptx/ir.h"
+#include "xform/transform.h"
+
+namespace ttt::tuner {
+
+// One module's PTX and machine code. Immutable; shared with the pipeline thread.
+struct ModuleCode {
+    std::vector<std::byte> image;  // as the program gave it
+    int jit_max_registers = -1, jit_opt_level = -1;
+    std::string jit_options;
+    std::optional<ptx::Module> ptx;
+    std::string no_ptx;             // why there is none
+    bool has_machine_code = false;  // the program runs this cubin, not the driver's own compilation
+    std::string cubin;              // ELF for the device's architecture, empty when absent
+    uint32_t option_max_registers =
+        0;  // from the fat binary's option string or the JIT options; 0 = none
+
+    // Counts of the entry's fused, multiply and add instructions in the program's own machine code.
+    std::optional<xform::Context::FusedCounts> fused_counts(const std::string& entry) const;
+    // Machine code of the entry, empty when there is none.
+    std::vector<std::byte> text(const std::string& entry) const;
+};
+
+class Modules {
+  public:
+    // Reads the descriptor now (nothing of the program's is held back), parses on first use.
+    Status add(uint64_t id, const Fd& image, uint64_t size, int max_registers, int opt_level,
+               std::string options);
+    // Null when the module was never announced.
+    std::shared_ptr<const ModuleCode> code(uint64_t id, uint32_t arch);
+
+  private:
+    std::map<uint64_t, std::shared_ptr<ModuleCode>> codes_;
+    std::map<uint64_t, bool> examined_;
+};
+
+}  // namespace ttt::tuner

@@ -1,0 +1,79 @@
+// The tuner's end of the channel to the program's session. The event loop posts what arrives; the
+// pipeline thread sends requests and waits for their answers. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ipc/channel.h"
+#include "measure/timing.h"
+#include "tuner/facts.h"
+#include "xform/guard.h"
+
+namespace ttt::tuner {
+
+using Clock = std::chrono::steady_clock;
+
+struct Timing {
+    std::vector<measure::Pair> pairs;
+    std::string error;
+};
+
+class ProgramLink {
+  public:
+    explicit ProgramLink(ipc::Channel& channel) : channel_(channel) {}
+
+    Status request_snapshot(uint64_t site, const std::vector<measure::Region>& regions);
+    Status define_variant(uint64_t site, uint64_t variant, const ProvenVariant& v);
+    // Error: kTimeout at the deadline, kIo when the program is gone.
+    Result<Timing> time(uint64_t site, uint64_t variant, uint32_t min_pairs, uint32_t max_pairs,
+                        double threshold, Clock::time_point deadline);
+    // True when published; the session's reason in *why otherwise.
+    Result<bool> swap(uint64_t site, uint64_t variant, bool canary, std::string* why,
+                      Clock::time_point deadline);
+    Status confirm(uint64_t site, uint64_t variant);  // a swap without canary; no answer awaited
+    Status drop(uint64_t site, uint64_t variant);
+    Status roll_back(uint64_t site, const std::string& reason);
+    Status site_done(uint64_t site, const std::string& reason);
+    Status control(const std::string& command);
+
+    // ---- event loop ----
+    void post(const ipc::TimingResult& m);
+    void post(const ipc::SwapResult& m);
+    void launches_seen(uint64_t total);
+    void closed();
+
+    bool gone() const;
+    // Time since the program's launch count last changed.
+    Clock::duration quiet() const;
+
+  private:
+    using Key = std::pair<uint64_t, uint64_t>;  // site, variant
+    struct Swapped {
+        bool published;
+        std::string error;
+    };
+    template <typename T>
+    Result<T> wait(std::map<Key, T>& answers, Key key, Clock::time_point deadline);
+    template <typename T>
+    Status send(flatbuffers::FlatBufferBuilder& b, flatbuffers::Offset<T> payload, int fd = -1);
+
+    std::mutex sending_;
+    ipc::Channel& channel_;
+    mutable std::mutex mutex_;
+    std::condition_variable arrived_;
+    std::map<Key, Timing> timings_;
+    std::map<Key, Swapped> swaps_;
+    bool closed_ = false;
+    uint64_t launches_ = 0;
+    Clock::time_point last_launch_ = Clock::now();
+};
+
+}  // namespace ttt::tuner
