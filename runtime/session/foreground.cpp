@@ -80,8 +80,9 @@ Foreground::Answer Foreground::hold(Shared& s, Function* f, const Launch& l, CUr
         }
         lock.lock();
         if (phase_ == Phase::kRecord) phase_ = Phase::kRecorded;
-        changed_.notify_all();
-        wait_while(lock, Phase::kRecorded, deadline);
+        // A launch that did not fit is not worth waiting for: the recording stays armed for a later
+        // one.
+        if (launched) wait_while(lock, Phase::kRecorded, deadline);
     }
     phase_ = Phase::kIdle;
     return launched ? Answer::kLaunched : Answer::kNothing;

@@ -11,6 +11,9 @@ namespace ttt::session {
 namespace {
 
 constexpr uint64_t kImageLimit = uint64_t{256} << 20;
+// Each is a descriptor of the program's: machine code without PTX is kept only for the tuner to
+// find PTX elsewhere by it.
+constexpr size_t kMostHeldImages = 64;
 constexpr size_t kParamCountLimit = 4096;
 
 ipc::ImageKind image_kind(std::span<const std::byte> blob) {
@@ -118,11 +121,20 @@ void Registry::take_image(Module& m, std::vector<std::vector<std::byte>>& blobs)
             }
         }
     }
-    if (best == nullptr) return;
+    if (best == nullptr || (!m.has_ptx && held_images() >= kMostHeldImages)) return;
     m.kind = static_cast<uint8_t>(image_kind(*best));
     m.bytes = best->size();
     auto fd = ipc::make_memfd("ttt-image", *best);
     if (fd.ok()) m.image = std::move(fd).value();
+}
+
+size_t Registry::held_images() const {
+    return static_cast<size_t>(std::count_if(modules_.begin(), modules_.end(),
+                                             [](const auto& m) { return m->image.valid(); }));
+}
+
+void Registry::drop_images() {
+    for (auto& m : modules_) m->image.reset();
 }
 
 void Registry::examine(Module& m) {

@@ -72,6 +72,7 @@ class Registry {
     // Reads the module's image if that has not happened yet (a preserved one only now).
     void examine(Module& m);
     uint32_t cubin_only() const;
+    void drop_images();  // there is nobody to send them to
 
   private:
     struct Named {
@@ -86,6 +87,7 @@ class Registry {
     void context_gone(const Event& e);
     void miss(const Event& e);
     void attribute(const Event& e);
+    size_t held_images() const;
     void take_image(Module& m, std::vector<std::vector<std::byte>>& blobs);
     std::optional<Named> told(const void* handle) const;  // by the program's own look-up
     std::optional<Named> identify(const void* handle);  // may ask the driver: only inside a section

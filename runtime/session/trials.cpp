@@ -444,6 +444,8 @@ bool Trials::time_some(Trial& t, Action& a, std::chrono::steady_clock::time_poin
 
 void Trials::step(std::chrono::nanoseconds budget) {
     poll_recordings();
+    if (shared_.variants_on.load(std::memory_order_relaxed) == 0)
+        return;  // switched off: no trials either
     const auto until = std::chrono::steady_clock::now() + budget;
     while (!actions_.empty() && std::chrono::steady_clock::now() < until &&
            lease_.granted(cost(actions_.front()))) {

@@ -85,6 +85,7 @@ void Worker::take_events() {
     for (const Registry::Change& c : registry_.take_changes()) trials_.attribute_changed(c);
     // Images that the program may have freed by now are the tuner's to keep; those it promised to
     // keep can wait.
+    if (link_.tried() && !link_.up()) return registry_.drop_images();
     for (const auto& m : registry_.modules())
         if (m->has_ptx && m->image.valid()) link_.module(*m);
 }

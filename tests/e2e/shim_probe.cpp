@@ -353,6 +353,27 @@ int threads() {
     return 0;
 }
 
+// Resident memory with many kernels registered.
+int many(int count) {
+    Program p;
+    p.open();
+    for (int i = 0; i < count; ++i) {
+        if (CU(cuModuleGetFunction)(&p.function, p.module,
+                                    ("kernel_number_" + std::to_string(i)).c_str()) != CUDA_SUCCESS)
+            return 1;
+        p.launch();
+        if (i % 100 == 99) settle(30);
+    }
+    settle(600);
+    show("kernels", status().kernels);
+    FILE* f = std::fopen("/proc/self/statm", "r");
+    unsigned long size = 0, resident = 0;
+    if (f == nullptr || std::fscanf(f, "%lu %lu", &size, &resident) != 2) return 1;
+    std::fclose(f);
+    show("resident_kib", resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 1024);
+    return 0;
+}
+
 // Launches for `ms`, resting between bursts so that trials find the GPU idle.
 int serve(int ms) {
     Program p;
@@ -408,6 +429,7 @@ int main(int argc, char** argv) {
     if (what == "capture") return capture();
     if (what == "reload") return reload();
     if (what == "threads") return threads();
+    if (what == "many") return many(number);
     if (what == "serve") return serve(number);
     std::printf(
         "usage: shim-probe "

@@ -208,6 +208,18 @@ TEST(ShimSession, ManyThreadsLoadLaunchAndUnload) {
     EXPECT_EQ(r.number("driver_launches"), 8 * 20 * 500 + 1);
 }
 
+TEST(ShimSession, AThousandKernelsFitInSixteenMebibytes) {
+    const Outcome with = run("shim-probe many 1000", ""),
+                  without = run("shim-probe many 1000", "", false);
+    EXPECT_EQ(with.number("kernels"), 1000) << with.text;
+    ASSERT_GT(without.number("resident_kib"), 0);
+    RecordProperty("added_kib",
+                   static_cast<int>(with.number("resident_kib") - without.number("resident_kib")));
+    if (std::string(TTT_SANITIZER_NAME).empty()) {
+        EXPECT_LE(with.number("resident_kib") - without.number("resident_kib"), 16 * 1024);
+    }
+}
+
 TEST(ShimTuner, ChildIsInvisible) {
     const Fake fake("observe_only");
     const Outcome r =
