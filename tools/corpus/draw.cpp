@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <sstream>
+#include <tuple>
 
 #include "ptx/ir.h"
 
@@ -13,12 +13,16 @@ namespace {
 
 // Assembling takes about 0.1 s plus 0.1 s per 20 KB; larger texts are left to the slow fixpoint
 // test.
-constexpr uint64_t kMaxBytesPerEntry = 24'000;
-constexpr uint64_t kMaxBytes = 160'000;
+constexpr uint64_t kMaxBytesPerEntry = 10'000;
+constexpr uint64_t kMaxBytes = 100'000;
+
+// The assembler of CUDA 13 knows nothing older.
+constexpr uint32_t kOldestArch = 75;
+constexpr uint32_t kNewestVersion = 90;  // cuDNN of a later toolkit may lie in the same folder
 
 bool small_enough(const Listed& row) {
-    return !row.entries.empty() && row.bytes <= kMaxBytes &&
-           row.bytes / row.entries.size() <= kMaxBytesPerEntry;
+    return row.arch >= kOldestArch && row.version <= kNewestVersion && !row.entries.empty() &&
+           row.bytes <= kMaxBytes && row.bytes / row.entries.size() <= kMaxBytesPerEntry;
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -57,6 +61,7 @@ Listed describe(const std::string& library, const FoundModule& found) {
     row.hash = hash_text(found.text);
     const auto module = ptx::parse(found.text);
     if (!module.ok()) return row;
+    row.version = module->version_major * 10 + module->version_minor;
     for (const ptx::Function& f : module->functions)
         if (f.is_entry && f.has_body) row.entries.emplace_back(f.name);
     return row;

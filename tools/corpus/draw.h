@@ -15,6 +15,7 @@ struct Listed {
     std::string library;  // file name
     uint32_t index = 0;   // FoundModule::index
     uint32_t arch = 0;
+    uint32_t version = 0;  // of the language, 87 for 8.7; not in the list's text
     uint64_t bytes = 0;
     Hash128 hash;  // of the text: another toolkit release has other modules under the same index
     std::vector<std::string> entries;
