@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <tuple>
+
+#include "ptx/reaching.h"
 
 namespace ttt::ptx {
 namespace {
@@ -134,7 +138,9 @@ class FlowBuilder {
         : module_(module), entry_(entry), layout_(param_layout(module, entry)), out_(out) {
         out_.functions_ = call_closure(module, entry);
         out_.values_.resize(module.symbols.size());
-        shared_memory_ = local_memory_ = Value{};
+        for (uint32_t f : out_.functions_) {
+            reaching_.emplace(f, Reaching(module, module.functions[f]));
+        }
     }
 
     void run() {
@@ -142,8 +148,10 @@ class FlowBuilder {
         do {
             changed_ = false;
             for (uint32_t f : out_.functions_) {
-                for (const Stmt& stmt : module_.functions[f].body) {
-                    if (stmt.kind == Stmt::Kind::kInstruction) transfer(stmt);
+                const std::vector<Stmt>& body = module_.functions[f].body;
+                for (uint32_t i = 0; i < body.size(); ++i) {
+                    visit(f, i);
+                    if (body[i].kind == Stmt::Kind::kInstruction) transfer(body[i]);
                 }
             }
         } while (changed_);
@@ -189,7 +197,7 @@ class FlowBuilder {
         const Symbol& s = module_.at(sym);
         switch (s.kind) {
             case Symbol::Kind::kRegister:
-                return out_.values_[sym];
+                return register_value(sym);
             case Symbol::Kind::kFunction:
             case Symbol::Kind::kLabel:
                 return based_on(source(Kind::kUnknown));
@@ -217,7 +225,7 @@ class FlowBuilder {
     Value operand_value(const Operand& operand) {
         switch (operand.kind) {
             case Operand::Kind::kRegister:
-                return out_.values_[operand.sym];
+                return register_value(operand.sym);
             case Operand::Kind::kSymbol:
             case Operand::Kind::kAddress:
                 return operand.sym == kNoSym ? plain() : symbol_value(operand.sym);
@@ -255,7 +263,7 @@ class FlowBuilder {
 
     void define(const Operand& dest, const Value& v) {
         if (dest.kind == Operand::Kind::kRegister) {
-            join(out_.values_[dest.sym], v);
+            define_register(dest.sym, v);
         } else if (!dest.elems.empty()) {
             // Each element gets a part of the bits: whatever was a base no longer is one, except
             // for a vector load, where every element is a whole value of its own (`v` then says so
@@ -270,6 +278,29 @@ class FlowBuilder {
         add_all(out_.used_, v.taint);
     }
     void use(const Value& v) { add_all(out_.used_, v.taint); }
+
+    void visit(uint32_t function, uint32_t stmt) {
+        function_ = function;
+        stmt_ = stmt;
+    }
+
+    // A register that is written several times has, at a use, the values of the definitions that
+    // reach it.
+    Value register_value(Sym sym) {
+        const Reaching& reaching = reaching_.at(function_);
+        if (!reaching.tracks(sym)) return out_.values_[sym];
+        Value all;
+        for (uint32_t site : reaching.at(stmt_, sym)) {
+            const auto it = definitions_.find({function_, site, sym});
+            if (it != definitions_.end()) join_quiet(all, it->second);
+        }
+        return all;
+    }
+
+    void define_register(Sym sym, const Value& v) {
+        join(out_.values_[sym], v);
+        if (reaching_.at(function_).tracks(sym)) join(definitions_[{function_, stmt_, sym}], v);
+    }
 
     static Value as_taint(const Value& v) {
         Value out = plain();
@@ -373,7 +404,9 @@ class FlowBuilder {
                 const auto at = static_cast<uint32_t>(offset + k * bytes);
                 const Value one =
                     based_on(source(Kind::kParam, static_cast<uint32_t>(i), at, bytes));
-                join(out_.values_[dest.elems[k].sym == kNoSym ? sym : dest.elems[k].sym], one);
+                if (dest.elems[k].kind == Operand::Kind::kRegister) {
+                    define_register(dest.elems[k].sym, one);
+                }
             }
             return all;  // undefined: the elements already have theirs
         }
@@ -671,6 +704,7 @@ class FlowBuilder {
     }
 
     void collect_access(uint32_t f, uint32_t index, const Stmt& stmt) {
+        visit(f, index);
         if (stmt.op == Opcode::kPrefetch || stmt.op == Opcode::kPrefetchu ||
             stmt.op == Opcode::kCvta || stmt.op == Opcode::kMov || stmt.op == Opcode::kCall ||
             stmt.op == Opcode::kApplypriority) {
@@ -758,6 +792,9 @@ class FlowBuilder {
     std::vector<ParamLayout> layout_;
     ValueFlow& out_;
     Value shared_memory_, local_memory_;
+    std::map<uint32_t, Reaching> reaching_;
+    std::map<std::tuple<uint32_t, uint32_t, Sym>, Value> definitions_;
+    uint32_t function_ = 0, stmt_ = 0;  // being looked at
     std::set<std::pair<uint32_t, uint32_t>> alternatives_;
     bool changed_ = false;
 };

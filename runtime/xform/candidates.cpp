@@ -33,6 +33,7 @@ class Ladder {
             with_block_size(registers, {constants.back()});
             for (const Step& target : targets(registers)) add_pinned({constants.front(), target});
             if (!noncoherent.empty()) add_pinned({constants.back(), noncoherent.front()});
+            folded(constants.back(), registers);
         }
         if (!noncoherent.empty()) {
             for (const Step& target : targets(registers)) add_pinned({noncoherent.front(), target});
@@ -88,6 +89,20 @@ class Ladder {
         for (Step target : targets(registers)) {
             if (sized != registers.end()) target.knobs["reqntid"] = "";
             emit(target);
+        }
+    }
+
+    // Constants folded here rather than by the assembler: other code, and the only gain where the
+    // text itself runs.
+    void folded(const Step& constants, const std::vector<Step>& registers) {
+        const Step fold{"fold", {}};
+        Recipe recipe{prefix_};
+        recipe.steps.insert(recipe.steps.end(), {constants, fold});
+        if (const auto applied = apply(recipe, module_, context_); !applied.ok())
+            return skip("fold", "nothing to fold");
+        add_pinned({constants, fold});
+        if (!registers.empty() && registers.front().knobs.contains("reqntid")) {
+            add_pinned({constants, fold, registers.front()});
         }
     }
 

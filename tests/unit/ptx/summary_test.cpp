@@ -166,6 +166,20 @@ TEST(Summary, PositionIndependentUsesDoNotLeak) {
     }
 }
 
+TEST(Summary, RegistersWrittenSeveralTimesAreToldApart) {
+    const auto s = body("ld.param.u64 %d1,[a]; mov.u32 %r1,%tid.x; mul.wide.u32 %d2,%r1,4; add.s64 %d2,%d1,%d2; "
+                        "st.global.u32 [%d2],%r1; ld.param.u64 %d1,[b]; ld.global.u32 %r2,[%d1];");
+    EXPECT_FALSE(s.pointer_value_leaks);
+    ASSERT_EQ(s.pointers.size(), 2u);
+    EXPECT_TRUE(s.pointers[0].written && !s.pointers[0].read);
+    EXPECT_TRUE(s.pointers[1].read && !s.pointers[1].written);
+    // A guarded definition leaves the earlier one alive.
+    const auto g = body("ld.param.u64 %d1,[a]; mov.u32 %r1,%tid.x; setp.eq.u32 %p1,%r1,0; @%p1 ld.param.u64 %d1,[b]; "
+                        "st.global.u32 [%d1],%r1;");
+    ASSERT_EQ(g.pointers.size(), 2u);
+    EXPECT_TRUE(g.pointers[0].written && g.pointers[1].written);
+}
+
 TEST(Summary, AlignedDownPointerStillNamesItsBuffer) {
     const auto s = body("ld.param.u64 %d1,[a]; and.b64 %d2,%d1,-16; st.global.u32 [%d2],7;");
     ASSERT_EQ(s.pointers.size(), 1u);
@@ -327,7 +341,7 @@ TEST(SummaryOfSuite, EveryKernelIsEligibleWithTheRightPointers) {
     const Expected expected[] = {
         {"saxpy_h", {{0, "r"}, {8, "rw"}}, 2, false, false},
         {"gemm_naive", {{0, "r"}, {8, "r"}, {16, "w"}}, 3, false, false},
-        {"permute4", {{0, "r"}, {8, "w"}}, 9, false, false},
+        {"permute4", {{0, "r"}, {8, "w"}}, 8, false, false},
         {"softmax_row", {{0, "r"}, {8, "w"}}, 1, true, true},
         {"conv_naive", {{0, "r"}, {8, "r"}, {16, "w"}}, 5, false, false},
         {"nbody", {{0, "r"}, {8, "w"}}, 2, true, true},

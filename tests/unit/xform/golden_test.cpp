@@ -2,10 +2,15 @@
 // NAME.expected holds the variant's text and guard. TTT_UPDATE_GOLDENS=1 rewrites the expected files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
+#include "base/hash.h"
 #include "kernel_case.h"
+#include "ptx/interpreter.h"
+#include "xform/pinning.h"
 
 namespace ttt::xform {
 namespace {
@@ -48,6 +53,44 @@ TEST_P(Golden, GivesTheExpectedText) {
     EXPECT_EQ(got, test::read_file(base + ".expected"));
     // Pure: the same recipe on the same module gives the same text.
     EXPECT_EQ(kernel.text(recipe), ptx::print(applied->module));
+}
+
+// What the kernel leaves in its buffers, which start with seeded bytes; every pointer parameter has one of its own.
+std::vector<std::byte> run(const ptx::Module& module, const test::KernelCase& kernel) {
+    constexpr size_t kBytes = 1 << 16;
+    std::vector<std::byte> memory(kBytes * kernel.summary.pointers.size());
+    for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(splitmix64(i / 4) >> (i % 4 * 8));
+    // Small magnitudes in every fourth byte keep floats finite.
+    for (size_t i = 3; i < memory.size(); i += 4) memory[i] = static_cast<std::byte>(0x3F);
+    std::vector<std::byte> params = kernel.facts.params;
+    ptx::AddressSpace space;
+    for (size_t k = 0; k < kernel.summary.pointers.size(); ++k) {
+        const uint64_t address = 0x10000000 * (k + 1);
+        EXPECT_TRUE(space.add({address, kBytes, memory.data() + k * kBytes, true, true}).ok());
+        std::memcpy(params.data() + kernel.summary.pointers[k].offset, &address, sizeof address);
+    }
+    auto loaded = ptx::LoadedModule::load(module, space, 0x700000000);
+    if (!loaded.ok()) return ADD_FAILURE() << loaded.error().str(), memory;
+    auto program = ptx::Program::decode(**loaded, kernel.facts.entry);
+    if (!program.ok()) return ADD_FAILURE() << program.error().str(), memory;
+    ptx::LaunchRequest request;
+    request.grid = kernel.facts.grid;
+    request.block = kernel.facts.block;
+    request.params = params;
+    const ptx::LaunchResult result = (*program)->run(space, request);
+    if (result.fault) ADD_FAILURE() << result.fault->message;
+    return memory;
+}
+
+TEST_P(Golden, LeavesTheBitsOfThePinnedOriginal) {
+    const std::string source = test::read_file(std::string(TTT_SOURCE_DIR) + "/tests/golden/xform/" + GetParam() + ".ptx");
+    test::KernelCase kernel(source);
+    fill_params(kernel, comment(source, "params"));
+    const auto applied = kernel.apply(comment(source, "recipe"));
+    ASSERT_TRUE(applied.ok()) << applied.error().str();
+    const auto original = pin(kernel.module(), "k");
+    ASSERT_TRUE(original.ok()) << original.error().str();
+    EXPECT_TRUE(run(*original, kernel) == run(applied->module, kernel));
 }
 
 std::vector<std::string> names() {

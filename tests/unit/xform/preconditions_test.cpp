@@ -245,6 +245,38 @@ TEST(Specialise, GuardsEverythingItFixed) {
     EXPECT_FALSE(applied->guard.holds(kernel.facts.grid, kernel.facts.block, 0, kernel.facts.params));
 }
 
+// ---- fold
+
+TEST(Fold, NeedsPinnedRounding) { expect_refused(KernelCase(kSum), "fold", "rounding is not pinned"); }
+
+TEST(Fold, NothingToFold) {
+    const KernelCase kernel("(.param .u64 a){ .reg .b64 %d; ld.param.u64 %d,[a]; st.global.u32 [%d],7; ret; }");
+    expect_refused(kernel, "fold", "nothing to fold");
+    expect_not_proposed(kernel, "fold", "nothing to fold");
+}
+
+TEST(Fold, DecidesBranchesAndDropsWhatIsUnread) {
+    KernelCase kernel("(.param .u64 a, .param .u32 n){ .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %d<3>; ld.param.u64 %d1,[a]; "
+                      "ld.param.u32 %r1,[n]; mul.lo.s32 %r2,%r1,%r1; setp.gt.s32 %p1,%r2,50; @%p1 bra BIG; "
+                      "st.global.u32 [%d1],1; bra DONE; BIG: st.global.u32 [%d1],2; DONE: ret; }");
+    kernel.set_param(8, 8, 4);
+    const std::string text = kernel.text("specialise(scalars) | fold");
+    EXPECT_TRUE(contains(text, "], 2;")) << text;
+    EXPECT_FALSE(contains(text, "], 1;") || contains(text, "setp") || contains(text, "mul") || contains(text, "bra")) << text;
+    kernel.set_param(8, 3, 4);
+    const std::string other = kernel.text("specialise(scalars) | fold");
+    EXPECT_TRUE(contains(other, "], 1;")) << other;
+}
+
+TEST(Fold, LoopsKeepTheirCounters) {
+    // %r2 has two definitions: its first value is no constant of the loop.
+    const KernelCase kernel("(.param .u64 a){ .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d; ld.param.u64 %d,[a]; mov.u32 %r1,3; "
+                            "mov.u32 %r2,0; L: add.s32 %r2,%r2,%r1; setp.lt.s32 %p,%r2,30; @%p bra L; st.global.u32 [%d],%r2; ret; }");
+    const std::string text = kernel.text("fold");
+    EXPECT_TRUE(contains(text, "add.s32") && contains(text, "setp.lt.s32") && contains(text, "bra")) << text;
+    EXPECT_FALSE(contains(text, "%r1,")) << text;
+}
+
 // ---- memory.nc
 
 std::string copy_kernel(std::string_view load, std::string_view extra = "") {
