@@ -47,8 +47,10 @@ Result<Probe> probe(Backend& backend);
 // Machinery that both make_… functions and the worker program use.
 Result<std::unique_ptr<Backend>> open_nvjitlink(
     const std::string& path);  // loads it into this process
+// `seconds` = longest wait for one answer; a worker that takes longer is killed.
 Result<std::unique_ptr<Backend>> open_nvjitlink_worker(const std::string& worker,
-                                                       const std::string& path);
+                                                       const std::string& path,
+                                                       double seconds = 60);
 Result<std::unique_ptr<Backend>> open_ptxas(const std::string& path);
 
 // The worker program: $TTT_COMPILE_WORKER, else ttt-compile beside the running program or in

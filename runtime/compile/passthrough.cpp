@@ -1,5 +1,7 @@
 // The compiler of the emulated GPU: the module is the PTX itself, its resources come from an
 // assembler or an estimate.
+#include "compile/passthrough.h"
+
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -107,7 +109,11 @@ class Passthrough final : public Compiler {
 
 std::unique_ptr<Compiler> make_passthrough(std::string_view cuda_home) {
     auto assembler = make_ptxas(cuda_home);
-    return std::make_unique<Passthrough>(assembler.ok() ? std::move(assembler).value() : nullptr);
+    return make_passthrough_over(assembler.ok() ? std::move(assembler).value() : nullptr);
+}
+
+std::unique_ptr<Compiler> make_passthrough_over(std::unique_ptr<Compiler> assembler) {
+    return std::make_unique<Passthrough>(std::move(assembler));
 }
 
 }  // namespace ttt::compile

@@ -63,17 +63,23 @@ void add_site_packages(const fs::path& prefix, std::vector<fs::path>& out) {
             }
 }
 
+std::vector<fs::path> path_folders() {
+    std::vector<fs::path> out;
+    const std::string path = variable("PATH");
+    for (size_t from = 0; from <= path.size();) {
+        const size_t end = std::min(path.find(':', from), path.size());
+        if (end > from) out.emplace_back(path.substr(from, end - from));
+        from = end + 1;
+    }
+    return out;
+}
+
 std::vector<fs::path> wheel_folders() {
     std::vector<fs::path> out;
     for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
         if (const std::string value = variable(name); !value.empty()) add_site_packages(value, out);
-    const std::string path = variable("PATH");
-    for (size_t from = 0; from <= path.size();) {
-        const size_t end = std::min(path.find(':', from), path.size());
-        const fs::path folder = path.substr(from, end - from);
+    for (const auto& folder : path_folders())
         if (is_file(folder / "python3")) add_site_packages(folder.parent_path(), out);
-        from = end + 1;
-    }
     if (const std::string home = variable("HOME"); !home.empty())
         add_site_packages(fs::path(home) / ".local", out);
     for (const char* prefix : {"/usr/local", "/usr"}) add_site_packages(prefix, out);
@@ -101,16 +107,18 @@ void add_from_toolkit(const fs::path& home, bool library, std::vector<std::strin
     }
 }
 
-std::vector<std::string> find(std::string_view cuda_home, bool library) {
+// What the user named, and nothing else if it holds the file.
+std::vector<std::string> named(std::string_view cuda_home, bool library) {
     std::vector<std::string> out;
-    if (!cuda_home.empty()) {
-        add_from_toolkit(fs::path(cuda_home), library, out);
-        if (!out.empty()) return out;
-    }
+    if (!cuda_home.empty()) add_from_toolkit(fs::path(cuda_home), library, out);
+    return out;
+}
+
+std::vector<std::string> search(bool library) {
+    std::vector<std::string> out;
     for (const auto& home : toolkit_folders()) add_from_toolkit(home, library, out);
-    for (const char* folder : kSystemFolders) {
-        if (library) add_libraries(folder, out);
-    }
+    if (library)
+        for (const char* folder : kSystemFolders) add_libraries(folder, out);
     for (const auto& site : wheel_folders()) add_from_toolkit(site, library, out);
     return out;
 }
@@ -118,20 +126,17 @@ std::vector<std::string> find(std::string_view cuda_home, bool library) {
 }  // namespace
 
 std::vector<std::string> find_nvjitlink(std::string_view cuda_home) {
-    std::vector<std::string> out = find(cuda_home, true);
+    if (auto out = named(cuda_home, true); !out.empty()) return out;
+    std::vector<std::string> out = search(true);
     // The dynamic loader knows more places (ldconfig, LD_LIBRARY_PATH).
     for (const char* name : kLibraryNames) out.emplace_back(name);
     return out;
 }
 
 std::vector<std::string> find_ptxas(std::string_view cuda_home) {
-    std::vector<std::string> out = find(cuda_home, false);
-    const std::string path = variable("PATH");
-    for (size_t from = 0; from <= path.size();) {
-        const size_t end = std::min(path.find(':', from), path.size());
-        if (end > from) add_file(fs::path(path.substr(from, end - from)) / "ptxas", out);
-        from = end + 1;
-    }
+    if (auto out = named(cuda_home, false); !out.empty()) return out;
+    std::vector<std::string> out = search(false);
+    for (const auto& folder : path_folders()) add_file(folder / "ptxas", out);
     return out;
 }
 

@@ -48,8 +48,8 @@ class Child {
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    Result<Frame> ask(const Frame& request) {
-        const Deadline deadline = in_seconds(Limits{}.seconds);
+    Result<Frame> ask(const Frame& request, double seconds) {
+        const Deadline deadline = in_seconds(seconds);
         TTT_CHECK_OK(write_frame(x_channel.get(), request, deadline));
         return read_frame(x_channel.get(), deadline);
     }
@@ -62,8 +62,8 @@ class Child {
 
 class JitLinkWorker final : public Backend {
   public:
-    JitLinkWorker(std::string worker, std::string library)
-        : x_program(std::move(worker)), x_library(std::move(library)) {}
+    JitLinkWorker(std::string worker, std::string library, double seconds)
+        : x_program(std::move(worker)), x_library(std::move(library)), x_seconds(seconds) {}
 
     Status identify() {
         TTT_TRY(const Frame answer, ask({std::string(kAskIdentity)}));
@@ -101,11 +101,11 @@ class JitLinkWorker final : public Backend {
     Result<Frame> exchange(const Frame& request, std::unique_ptr<Child>& child) {
         child = borrow();
         if (child != nullptr) {
-            auto answer = child->ask(request);
+            auto answer = child->ask(request, x_seconds);
             if (answer.ok() || answer.error().code == Code::kTimeout) return answer;
         }
         TTT_TRY(child, Child::start(x_program, x_library));
-        return child->ask(request);
+        return child->ask(request, x_seconds);
     }
 
     // A child that did not answer properly is dropped, and killed by that.
@@ -130,6 +130,7 @@ class JitLinkWorker final : public Backend {
     }
 
     std::string x_program, x_library;
+    double x_seconds = 0;
     Identity x_identity;
     std::mutex x_mutex;
     std::vector<std::unique_ptr<Child>> x_idle;
@@ -140,8 +141,8 @@ bool is_program(const std::filesystem::path& path) { return ::access(path.c_str(
 }  // namespace
 
 Result<std::unique_ptr<Backend>> open_nvjitlink_worker(const std::string& worker,
-                                                       const std::string& path) {
-    auto out = std::make_unique<JitLinkWorker>(worker, path);
+                                                       const std::string& path, double seconds) {
+    auto out = std::make_unique<JitLinkWorker>(worker, path, seconds);
     TTT_CHECK_OK(out->identify());
     return std::unique_ptr<Backend>(std::move(out));
 }

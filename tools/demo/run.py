@@ -22,7 +22,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PIXELS, CLASSES = 64, 10
-FINAL_WORDS = {"committed", "rejected", "ineligible", "exhausted", "rolled_back", "retired", "done", "kept", "failed", "refused", "no_gain"}
+FINAL_STATES = {"ineligible", "observed", "validated", "committed", "kept", "rolled_back", "failed"}
 PROBE = """
 import ctypes, sys
 try: cuda = ctypes.CDLL("libcuda.so.1")
@@ -186,7 +186,7 @@ def drive(server, build, batches, expected, seconds, gap):
             progress.show(summary_line(started, requests, differing, sites))
             if time.monotonic() - started >= seconds:
                 break
-        decided = bool(sites) and all(s.get("state") in FINAL_WORDS for s in sites)
+        decided = bool(sites) and all(s.get("state") in FINAL_STATES for s in sites)
         settled = settled + 1 if decided else 0
     # A last whole pass: every image through the kernels as they are now.
     last = [server.classify(images) for images in batches]
@@ -198,13 +198,17 @@ def drive(server, build, batches, expected, seconds, gap):
 
 
 def wait_for_report(path, seconds):
-    end = time.monotonic() + seconds
+    """The tuner rewrites its report as it goes and marks the last one; an unmarked one is better than none."""
+    report, end = None, time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            return json.loads(path.read_text())
+            report = json.loads(path.read_text())
+            if report.get("final", True):
+                break
         except (OSError, json.JSONDecodeError):
-            time.sleep(0.1)
-    return None
+            pass
+        time.sleep(0.1)
+    return report
 
 
 def number(value, digits):

@@ -7,6 +7,7 @@ A function that one of the SOURCE files defines ("CUresult cuFoo(" at the start 
 called through NAMESPACE::enter(FunctionId, lambda), which HEADER declares and which holds the lock, the fault plan and
 the only catch. Every other one:
   * is the per-thread form of a defined one: the same, inside a NAMESPACE::PerThreadScope;
+  * has a later version, defined, with the very same parameters (cuEventDestroy, cuEventDestroy_v2): the same call;
   * style emulator: NAMESPACE::unsupported(FunctionId);
   * style null: success with fresh handles and zeroed scalars in its out-parameters.
 """
@@ -63,6 +64,14 @@ def used_arguments(body, row):
     return "".join(f"    (void){name};\n" for name in unused)
 
 
+def newer_twin(row, defined, by_symbol):
+    for version in range(row["version"] + 1, 8):
+        symbol = f"{row['base']}_v{version}"
+        if symbol in defined and types(by_symbol[symbol]) == types(row):
+            return symbol
+    return None
+
+
 def body_of(row, defined, by_symbol, style, namespace):
     identity = f"k_{row['symbol']}"
     if row["symbol"] in defined:
@@ -72,6 +81,10 @@ def body_of(row, defined, by_symbol, style, namespace):
     if plain in defined and types(by_symbol[plain]) == types(row):
         call = f"api::{plain}({arguments(row)})"
         return f"    const PerThreadScope scope;\n    return enter({identity}, [&] {{ return {call}; }});\n"
+    same = newer_twin(row, defined, by_symbol)
+    if same:
+        scope = "    const PerThreadScope scope;\n" if row["thread"] else ""
+        return scope + f"    return enter({identity}, [&] {{ return api::{same}({arguments(row)}); }});\n"
     if style == "emulator":
         body = f"    return unsupported({identity});\n"
         return used_arguments(body, row) + body

@@ -26,6 +26,11 @@ Json read_json(const std::string& path) {
     return Json::parse(in, nullptr, false);
 }
 
+bool final_one(const Json& report) {
+    return !report.contains("final") || !report["final"].is_boolean() ||
+           report["final"].get<bool>();
+}
+
 bool has_shape(const Json& report) {
     if (!report.is_object() || !report.contains("sites") || !report["sites"].is_array())
         return false;
@@ -60,20 +65,24 @@ Result<Json> wait_for_report(const std::string& path, pid_t program, double seco
     auto last_seen = start;
     for (;;) {
         const Json report = read_json(path);
-        if (!report.is_discarded()) {
-            if (has_shape(report)) return report;
+        const bool there = !report.is_discarded();
+        if (there && !has_shape(report))
             return make_error(Code::kParse,
                               path + ": not a report (an object with a list `sites`)");
-        }
+        // The tuner rewrites its report as it goes; the last one is marked.
+        if (there && final_one(report)) return report;
         const auto now = Clock::now();
         if (has_tuner(program)) last_seen = now;
-        if (now > end)
-            return make_error(Code::kTimeout,
-                              fmt::format("the tuner wrote no report within {:.0f} s", seconds));
-        if (now > last_seen + kGrace)
+        if (now > end || now > last_seen + kGrace) {
+            if (there) return report;  // of a tuner that was killed, or is stuck
+            if (now > end)
+                return make_error(
+                    Code::kTimeout,
+                    fmt::format("the tuner wrote no report within {:.0f} s", seconds));
             return make_error(Code::kNotFound,
                               "no report: the program launched no CUDA kernel, or the tuner did "
                               "not start (see ttt doctor)");
+        }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
 }
@@ -102,9 +111,8 @@ Json complete_site(const Json& site) {
 }
 
 bool is_final(const Json& site) {
-    static constexpr std::array kFinal{"committed",   "rejected",  "ineligible", "exhausted",
-                                       "rolled_back", "retired",   "done",       "kept",
-                                       "failed",      "validated", "no_gain",    "refused"};
+    static constexpr std::array kFinal{"ineligible", "observed",    "validated", "committed",
+                                       "kept",       "rolled_back", "failed"};
     const std::string state = site.contains("state") ? text(site["state"]) : "";
     return std::find(kFinal.begin(), kFinal.end(), state) != kFinal.end();
 }

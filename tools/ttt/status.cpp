@@ -26,6 +26,18 @@ void print_process(int pid, const Json& j) {
     if (j.contains("sites") && j["sites"].is_array()) fmt::print("{}", table(j["sites"]));
 }
 
+void print_verdict(const Json& v) {
+    const auto word = [&v](const char* key) {
+        return v.is_object() && v.contains(key) && v[key].is_string() ? v[key].get<std::string>()
+                                                                      : std::string();
+    };
+    const std::string gain = v.is_object() && v.contains("speedup") && v["speedup"].is_number()
+                                 ? fmt::format(", {:.3f}x", v["speedup"].get<double>())
+                                 : "";
+    fmt::print("  {:<8} {}{}: {} {}\n", word("outcome"), word("recipe"), gain, word("gate"),
+               word("evidence"));
+}
+
 }  // namespace
 
 int status(const StatusOptions& options) {
@@ -72,8 +84,7 @@ int explain_process(int pid, bool json) {
         fmt::print("{}:\n", site.contains("name") && site["name"].is_string()
                                 ? site["name"].get<std::string>()
                                 : "?");
-        for (const auto& v : site["verdicts"])
-            fmt::print("  {}\n", v.is_string() ? v.get<std::string>() : dump(v));
+        for (const auto& v : site["verdicts"]) print_verdict(v);
     }
     return kOk;
 }

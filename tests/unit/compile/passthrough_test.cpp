@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "compile/passthrough.h"
 
-#include <cstdlib>
+#include <gtest/gtest.h>
 
 #include "compile/compiler.h"
 #include "compile/pressure.h"
@@ -77,16 +77,45 @@ TEST(Passthrough, ImageIsThePtxItself) {
     EXPECT_EQ(compiler->identity().substr(0, 11), "passthrough");
 }
 
-// Stands for a machine with no toolkit: a ptxas that is none, and so the estimate.
 TEST(Passthrough, WithoutAnAssemblerResourcesAreEstimated) {
-    ::setenv("PATH", "/nonexistent", 1);
-    const auto compiler = make_passthrough("/dev");
-    if (compiler->identity() != "passthrough")
-        GTEST_SKIP() << "a toolkit is installed in a system folder: " << compiler->identity();
+    const auto compiler = make_passthrough_over(nullptr);
+    EXPECT_EQ(compiler->identity(), "passthrough");
     auto out = compiler->compile(kPtx, "k", "sm_90", {});
     ASSERT_TRUE(out.ok()) << out.error().str();
     EXPECT_EQ(out->registers, 11u);
+    EXPECT_EQ(out->local_bytes, 48u);
     EXPECT_EQ(out->shared_bytes, 512u);
+    EXPECT_EQ(out->code.param_bytes, 12u);
+    EXPECT_EQ(compiler->compile(kPtx, "k", "sm_90", {0, {"-o"}}).error().code,
+              Code::kInvalidArgument);
+    EXPECT_EQ(compiler->compile(kPtx, "nothing", "sm_90", {}).error().code, Code::kNotFound);
+    EXPECT_EQ(compiler->compile(std::string(kPtx) + "{{{", "k", "sm_90", {}).error().code,
+              Code::kParse);
+}
+
+// An assembler that cannot run says nothing about the text.
+class BrokenAssembler final : public Compiler {
+  public:
+    explicit BrokenAssembler(Code code) : x_code(code) {}
+    std::string identity() const override { return "broken 13.0"; }
+    uint32_t major() const override { return 13; }
+    uint32_t max_ptx_version() const override { return 90; }
+    Result<Compiled> compile(std::string_view, std::string_view, std::string_view,
+                             const xform::CompileControls&) override {
+        return make_error(x_code, "broken");
+    }
+
+  private:
+    Code x_code;
+};
+
+TEST(Passthrough, OnlyTheAssemblersVerdictCounts) {
+    const auto timeout = make_passthrough_over(std::make_unique<BrokenAssembler>(Code::kTimeout));
+    auto out = timeout->compile(kPtx, "k", "sm_90", {});
+    ASSERT_TRUE(out.ok()) << out.error().str();
+    EXPECT_EQ(out->registers, 11u);
+    const auto refusing = make_passthrough_over(std::make_unique<BrokenAssembler>(Code::kCompile));
+    EXPECT_EQ(refusing->compile(kPtx, "k", "sm_90", {}).error().code, Code::kCompile);
 }
 
 TEST(Passthrough, BadInput) {

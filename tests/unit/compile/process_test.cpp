@@ -3,14 +3,19 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "compile/backend.h"
 #include "compile/frame.h"
+#include "compile/toolkit.h"
 
 namespace ttt::compile {
 namespace {
@@ -126,6 +131,63 @@ TEST(Worker, MissingLibraryIsNamed) {
     ASSERT_FALSE(out.ok());
     EXPECT_NE(out.error().str().find("/nonexistent/libnvJitLink.so"), std::string::npos)
         << out.error().str();
+}
+
+// A worker program of one shell line.
+class ShellWorker {
+  public:
+    explicit ShellWorker(const std::string& script) {
+        std::string name = (std::filesystem::temp_directory_path() / "ttt-worker-XXXXXX").string();
+        x_folder = ::mkdtemp(name.data());
+        std::ofstream(path()) << "#!/bin/sh\n" << script << "\n";
+        ::chmod(path().c_str(), 0755);
+    }
+    ~ShellWorker() { std::filesystem::remove_all(x_folder); }
+    ShellWorker(const ShellWorker&) = delete;
+    ShellWorker& operator=(const ShellWorker&) = delete;
+    std::string path() const { return x_folder + "/worker"; }
+
+  private:
+    std::string x_folder;
+};
+
+TEST(Worker, HangingWorkerIsKilledInTime) {
+    const ShellWorker hanging("sleep 300");
+    const auto start = std::chrono::steady_clock::now();
+    auto out = open_nvjitlink_worker(hanging.path(), "/nonexistent", 0.2);
+    ASSERT_FALSE(out.ok());
+    EXPECT_EQ(out.error().code, Code::kTimeout);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+TEST(Worker, BabblingWorkerIsAnError) {
+    const ShellWorker babbling("head -c 100000 /dev/zero >&3; sleep 300");
+    auto out = open_nvjitlink_worker(babbling.path(), "/nonexistent", 10);
+    ASSERT_FALSE(out.ok());
+    EXPECT_FALSE(out.error().message.empty());
+}
+
+TEST(Worker, KilledWorkerIsReplaced) {
+    const auto libraries = find_nvjitlink({});
+    const ShellWorker recorded("echo $$ >> \"$(dirname \"$0\")/pids\"; exec '" + find_worker() +
+                               "' \"$@\"");
+    std::unique_ptr<Backend> backend;
+    for (const auto& library : libraries)
+        if (auto opened = open_nvjitlink_worker(recorded.path(), library); opened.ok()) {
+            backend = std::move(opened).value();
+            break;
+        }
+    if (backend == nullptr) GTEST_SKIP() << "no nvJitLink on this machine";
+    const Job job{".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n",
+                  "sm_90",
+                  {}};
+    for (int round = 0; round < 3; ++round) {
+        std::ifstream pids(std::filesystem::path(recorded.path()).parent_path() / "pids");
+        for (pid_t pid = 0; pids >> pid;)
+            if (::kill(pid, 0) == 0) ::kill(pid, SIGKILL);
+        auto out = backend->assemble(job);
+        EXPECT_TRUE(out.ok()) << out.error().str();
+    }
 }
 
 }  // namespace
