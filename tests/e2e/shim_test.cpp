@@ -31,6 +31,11 @@ struct Outcome {
     }
 };
 
+std::string preload_setting() {
+    const std::string runtime = TTT_SANITIZER_RUNTIME;
+    return "LD_PRELOAD=" + (runtime.empty() ? "" : runtime + ":") + kRoot + "/lib/libttt.so ";
+}
+
 Outcome run(const std::string& command, const std::string& environment, bool preload = true,
             const std::string& driver = "null") {
     std::string line =
@@ -38,7 +43,7 @@ Outcome run(const std::string& command, const std::string& environment, bool pre
         driver + " ";
     if (environment.find("TTT_TUNER") == std::string::npos) line += "TTT_TUNER=/nonexistent ";
     line += environment + " ";
-    if (preload) line += "LD_PRELOAD=" + kRoot + "/lib/libttt.so ";
+    if (preload) line += preload_setting();
     line += "timeout 60 " + kRoot + "/bin/" + command + " 2>&1";
     Outcome r;
     FILE* pipe = popen(line.c_str(), "r");
@@ -81,7 +86,9 @@ TEST(ShimRoutes, DlsymAnswersOnlyExactHookedNames) {
     EXPECT_EQ(r["dlsym_empty"], "null");
     EXPECT_EQ(r["dlsym_c"], "null");
     EXPECT_EQ(r["other_library"], "null") << "a library without the symbol must not gain it";
-    EXPECT_EQ(r["next_malloc"].substr(0, 4), "libc") << "RTLD_NEXT must be seen from the caller";
+    // The program comes first in the search order, we second: only seen from the program is ours
+    // "next".
+    EXPECT_EQ(r["next_of_caller"], "libttt.so") << "RTLD_NEXT must be seen from the caller";
 }
 
 TEST(ShimRoutes, GlobalLookupSaysWhetherADriverIsThere) {
@@ -127,7 +134,7 @@ TEST(ShimRoutes, SonameBuildStandsInForTheDriver) {
 
 TEST(ShimRoutes, ProgramsWithoutCudaAreLeftAlone) {
     const std::string line =
-        "LD_PRELOAD=" + kRoot + "/lib/libttt.so ASAN_OPTIONS=verify_asan_link_order=0 /bin/true";
+        preload_setting() + "ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 /bin/true";
     EXPECT_EQ(std::system(line.c_str()), 0);
 }
 
@@ -150,6 +157,8 @@ TEST(ShimSession, ModeOffAndDisabledDoNothing) {
 }
 
 TEST(ShimSession, NothingIsAllocatedInTheSteadyState) {
+    if (!std::string(TTT_SANITIZER_NAME).empty())
+        GTEST_SKIP() << "the sanitizer's allocator cannot be counted";
     const Outcome r = run("shim-probe steady", "");
     ASSERT_EQ(r.code, 0) << r.text;
     EXPECT_EQ(r.number("allocations"), 0);
