@@ -98,7 +98,15 @@ bool Parser::parse_word_operand(Operand& operand) {
                              module_.symbols[found.sym].kind == Symbol::Kind::kLabel;
     if (outer_label) operand.sym = kNoSym;
     if (operand.sym == kNoSym) operand.text = name;
+    const uint32_t begin = token_.begin;
     advance();
+    if (at('[')) {  // array[index], an older way to write an address: kept as text
+        if (!skip_group()) return false;
+        operand = Operand();
+        operand.text = slice(begin);
+        ++module_.opaque_count;
+        return true;
+    }
     return (!at('+') && !at('-')) || parse_addend(operand.value);
 }
 
@@ -136,6 +144,9 @@ bool Parser::parse_component(Operand& operand) {
         // .r/.g/.b/.a are other spellings of .x….w; .b0….h1 select parts in the video instructions.
         if (index != Name::npos) operand.component = static_cast<uint8_t>(index - 4);
         operand.text = word;
+    } else if (index != Name::npos) {
+        operand.component =
+            static_cast<uint8_t>(index - 4);  // the assembler takes %tid.r for %tid.x
     } else {
         return fail("a special register has only .x, .y, .z and .w");
     }

@@ -5,7 +5,8 @@
 
 namespace ttt::ptx {
 
-Scopes::Scopes(std::vector<Symbol>& symbols) : symbols_(symbols), buckets_(1024, kNone) {
+Scopes::Scopes(std::vector<Symbol>& symbols, std::deque<std::string>& names)
+    : symbols_(symbols), names_(names), buckets_(1024, kNone) {
     logs_.emplace_back();
 }
 
@@ -56,12 +57,37 @@ const Scopes::Entry* Scopes::lookup_range(Name name, uint32_t above) const {
 }
 
 Scopes::Found Scopes::find(Name name, uint32_t function) {
-    const uint32_t hash = hash_of(name);
-    const Entry* entry = lookup(name, hash, false);
+    const Entry* entry = lookup(name, hash_of(name), false);
     if (entry != nullptr && entry->depth >= deepest_range_) return {entry->target, entry->depth};
-    const Entry* range = lookup_range(name, entry != nullptr ? entry->depth : 0);
-    if (range == nullptr) return entry != nullptr ? Found{entry->target, entry->depth} : Found{};
-    const RegisterRange& declared = ranges_[range->target];
+    const uint32_t above = entry != nullptr ? entry->depth : 0;
+    if (const Entry* range = lookup_range(name, above)) {
+        const uint32_t depth = range->depth;
+        return {make_register(*range, name, function), depth};
+    }
+    if (entry != nullptr) return {entry->target, entry->depth};
+    // The assembler takes %r01 for %r1 of a range.
+    const Name canonical = without_leading_zeros(name);
+    if (canonical.empty() || lookup_range(canonical, 0) == nullptr) return {};
+    if (const Entry* known = lookup(canonical, hash_of(canonical), false);
+        known != nullptr && known->depth >= lookup_range(canonical, 0)->depth)
+        return {known->target, known->depth};
+    const Entry* range = lookup_range(canonical, 0);
+    const uint32_t depth = range->depth;
+    return {make_register(*range, names_.emplace_back(canonical), function), depth};
+}
+
+// Empty when the number at the end of the name has no leading zeros.
+Name Scopes::without_leading_zeros(Name name) {
+    const size_t number = name.find_last_not_of("0123456789") + 1;
+    if (number + 1 >= name.size() || name[number] != '0' || name.size() - number > 32) return {};
+    const size_t digits = std::min(name.find_first_not_of('0', number), name.size() - 1);
+    canonical_.assign(name.substr(0, number));
+    canonical_.append(name.substr(digits));
+    return canonical_;
+}
+
+Sym Scopes::make_register(const Entry& range, Name name, uint32_t function) {
+    const RegisterRange& declared = ranges_[range.target];
     Symbol symbol;
     symbol.kind = Symbol::Kind::kRegister;
     symbol.space = Space::kReg;
@@ -71,9 +97,8 @@ Scopes::Found Scopes::find(Name name, uint32_t function) {
     symbol.function = function;
     symbols_.push_back(symbol);
     const auto sym = static_cast<Sym>(symbols_.size() - 1);
-    const uint32_t depth = range->depth;
-    insert(hash, depth, sym, false);
-    return {sym, depth};
+    insert(hash_of(name), range.depth, sym, false);
+    return sym;
 }
 
 Sym Scopes::find_here(Name name) const {

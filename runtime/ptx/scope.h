@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +22,8 @@ struct RegisterRange {
 
 class Scopes {
   public:
-    explicit Scopes(std::vector<Symbol>& symbols);
+    // `names` keeps the spellings that the text itself does not have (%r1 for %r01).
+    Scopes(std::vector<Symbol>& symbols, std::deque<std::string>& names);
 
     void enter() { logs_.emplace_back(); }
     void leave();
@@ -50,11 +53,15 @@ class Scopes {
     uint32_t bucket(uint32_t hash) const { return buckets_[hash & (buckets_.size() - 1)]; }
     const Entry* lookup(Name key, uint32_t hash, bool range) const;
     const Entry* lookup_range(Name name, uint32_t above) const;
+    Name without_leading_zeros(Name name);
+    Sym make_register(const Entry& range, Name name, uint32_t function);
     void insert(uint32_t hash, uint32_t depth, uint32_t target, bool range);
     void link(uint32_t entry);
     void grow();
 
     std::vector<Symbol>& symbols_;
+    std::deque<std::string>& names_;
+    std::string canonical_;  // scratch of without_leading_zeros
     std::vector<RegisterRange> ranges_;
     std::vector<Entry> entries_;
     std::vector<uint32_t> free_;

@@ -14,7 +14,7 @@ namespace {
 // here.
 class RegisterScopes {
   public:
-    explicit RegisterScopes(uint32_t function) : scopes_(local_), function_(function) {
+    explicit RegisterScopes(uint32_t function) : scopes_(local_, names_), function_(function) {
         scopes_.enter();
     }
     void enter() { scopes_.enter(); }
@@ -69,6 +69,7 @@ class RegisterScopes {
 
   private:
     std::vector<Symbol> local_;
+    std::deque<std::string> names_;
     Scopes scopes_;
     uint32_t function_;
     std::unordered_map<Sym, Sym> owner_;

@@ -56,12 +56,21 @@ TEST(Parser, RegisterRangesMakeSymbolsOnUseOnly) {
     EXPECT_EQ(add.operands[2].value, 7u);
 }
 
-TEST(Parser, RangeEndsBeforeItsCountAndKnowsNoLeadingZeros) {
+TEST(Parser, RangeEndsBeforeItsCount) {
     EXPECT_NE(body_fault(".reg .b32 %r<4>;\nmov.u32 %r4, 0;").message.find("undeclared"),
               std::string::npos);
-    body_fault(".reg .b32 %r<40>;\nmov.u32 %r01, 0;");
     const Module m = kernel(".reg .b32 %r1<10>;\nmov.u32 %r19, 0;\n");
     EXPECT_EQ(m.at(first_instruction(m).operands[0].sym).name, "%r19");
+}
+
+// As the assembler has it: %r01 is %r1.
+TEST(Parser, LeadingZerosNameTheSameRegister) {
+    const Module m = kernel(".reg .b32 %r<40>;\nadd.u32 %r01, %r1, %r00007;\nmov.u32 %r7, %r0;");
+    const auto& o = first_instruction(m).operands;
+    EXPECT_EQ(o[0].sym, o[1].sym);
+    EXPECT_EQ(o[2].sym, m.functions[0].body.back().operands[0].sym);
+    EXPECT_EQ(m.at(o[2].sym).name, "%r7");
+    body_fault(".reg .b32 %r<4>;\nmov.u32 %r04, 0;");
 }
 
 TEST(Parser, InnerScopeHidesOuterRegister) {
@@ -230,6 +239,8 @@ TEST(Parser, SpecialRegisters) {
     EXPECT_EQ(o.component, 1);
     body_fault(".reg .b32 x; mov.u32 x, %tidd.x;");
     body_fault(".reg .b32 x; mov.u32 x, %tid.q;");
+    EXPECT_EQ(first_instruction(kernel(".reg .b32 x; mov.u32 x, %tid.b;")).operands[1].component,
+              2);
 }
 
 TEST(Parser, CallForms) {
