@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"TuneZeroBudget", {"tune", "x.ptx", "--launch", "y", "--budget", "0"}, "budget"},
         Wrong{"BenchAlone", {"bench"}, "subcommand"},
         Wrong{"BenchWhat", {"bench", "everything"}, "everything"}),
-    [](const auto& info) { return info.param.what; });
+    [](const auto& wrong) { return wrong.param.what; });
 
 TEST(Arguments, HelpAndVersionAreNoErrors) {
     for (const char* option : {"--help", "--version"}) {

@@ -68,10 +68,10 @@ void expect_same_outputs(const std::string& kernel, const std::string& recipe) {
 }
 
 TEST(Apply, RoundTripKeepsTheBits) {
-    expect_same_outputs("gemm_naive", "pin_rounding | specialise(scalars,ntid,nctaid)");
+    expect_same_outputs("gemm_naive", "pin_rounding | specialise(scalars,ntid)");
     expect_same_outputs("conv_naive", "pin_rounding | specialise(scalars) | memory.nc");
     expect_same_outputs(
-        "stencil27", "pin_rounding | specialise(scalars,ntid,nctaid) | registers(max=48,reqntid)");
+        "stencil27", "pin_rounding | specialise(scalars,ntid) | registers(max=48,reqntid)");
 }
 
 TEST(Apply, IsDeterministic) {

@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
             ""},
         Bad{"OtherEntry", R"({"entry":"nobody","grid":[1,1,1],"block":[1,1,1],"args":[]})",
             "nobody"}),
-    [](const auto& info) { return info.param.what; });
+    [](const auto& wrong) { return wrong.param.what; });
 
 TEST(Spec, MissingFilesAreNamed) {
     const Ran spec =

@@ -162,6 +162,19 @@ std::string one_line(std::string text) {
     return text;
 }
 
+// The first word that should be a command and is none; CLI11 would only say that one is required.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& args) {
+    const CLI::App* level = &app;
+    for (const auto& word : args) {
+        if (level->get_subcommands([](const CLI::App*) { return true; }).empty()) return {};
+        if (word.starts_with("-")) continue;
+        const CLI::App* next = level->get_subcommand_no_throw(word);
+        if (next == nullptr) return word;
+        level = next;
+    }
+    return {};
+}
+
 int dispatch(std::vector<std::string> args) {
     Parsed p;
     CLI::App app{"ttt: faster CUDA kernels while the program runs, with the same bits", "ttt"};
@@ -175,6 +188,8 @@ int dispatch(std::vector<std::string> args) {
     const bool is_run = !args.empty() && args.front() == "run";
     if (!is_run && !p.run.command.empty())
         return complain(kUsage, "only `ttt run` takes a command after --");
+    if (const auto word = unknown_command(app, args); !word.empty())
+        return complain(kUsage, "no command '" + word + "' (see ttt --help)");
     try {
         std::reverse(args.begin(), args.end());
         app.parse(std::move(args));

@@ -90,6 +90,7 @@ int ptx_apply(const KernelOptions& o) {
     if (o.json && o.out == "-") return complain(kUsage, "--json and -o - both want stdout");
     const auto recipe = xform::Recipe::parse(o.recipe);
     if (!recipe.ok()) return complain(kUsage, "--recipe: " + recipe.error().str());
+    if (recipe->steps.empty()) return complain(kUsage, "--recipe: no transform named");
     for (const auto& step : recipe->steps)
         if (xform::find_transform(step.transform) == nullptr)
             return complain(kUsage, "--recipe: no transform '" + step.transform + "'");
