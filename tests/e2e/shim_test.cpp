@@ -39,8 +39,9 @@ std::string preload_setting() {
 Outcome run(const std::string& command, const std::string& environment, bool preload = true,
             const std::string& driver = "null") {
     std::string line =
-        "env ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 LD_LIBRARY_PATH=" + kRoot + "/" +
-        driver + " ";
+        "env TSAN_OPTIONS=die_after_fork=0 ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "
+        "LD_LIBRARY_PATH=" +
+        kRoot + "/" + driver + " ";
     if (environment.find("TTT_TUNER") == std::string::npos) line += "TTT_TUNER=/nonexistent ";
     line += environment + " ";
     if (preload) line += preload_setting();
