@@ -83,13 +83,13 @@ TEST(TunerFaults, HangingSandboxDoesNotOutliveTheProgram) {
 }
 
 TEST(TunerFaults, SandboxKilledAtRandomMomentsIsRestartedOrReported) {
-    std::mt19937 random(7);
+    std::minstd_rand random(7);
     Program p;
     p.announce();
     std::atomic<bool> stop{false};
     std::thread killer([&] {
         for (int i = 0; i < 3 && !stop; ++i) {
-            ::usleep(100000 + random() % 200000);
+            ::usleep(100000 + static_cast<unsigned>(random() % 200000));
             for (pid_t c : children(p.pid())) {
                 std::ifstream in("/proc/" + std::to_string(c) + "/comm");
                 std::string name;
