@@ -1,5 +1,4 @@
 // Functions whose callers need more than "success": everything else is generated.
-#define __CUDA_API_VERSION_INTERNAL 1
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

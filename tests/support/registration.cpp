@@ -27,12 +27,15 @@ CUresult start_driver(Runtime& state) {
 // Caller holds the mutex.
 CUresult load(Binary& binary) {
     if (binary.library != nullptr) return CUDA_SUCCESS;
-    return DRIVER(cuLibraryLoadData)(&binary.library, binary.wrapper, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    return DRIVER(cuLibraryLoadData)(&binary.library, binary.wrapper, nullptr, nullptr, 0, nullptr,
+                                     nullptr, 0);
 }
 
-cudaError_t launch(CUkernel kernel, dim3 grid, dim3 block, void** args, size_t shared, cudaStream_t stream) {
-    return keep(DRIVER(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z, block.x, block.y,
-                                       block.z, static_cast<unsigned>(shared), stream, args, nullptr));
+cudaError_t launch(CUkernel kernel, dim3 grid, dim3 block, void** args, size_t shared,
+                   cudaStream_t stream) {
+    return keep(DRIVER(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z,
+                                       block.x, block.y, block.z, static_cast<unsigned>(shared),
+                                       stream, args, nullptr));
 }
 
 }  // namespace
@@ -51,7 +54,8 @@ cudaError_t start() {
     Runtime& state = runtime();
     const std::lock_guard lock(state.mutex);
     if (!state.started) {
-        state.start_error = driver_symbol("cuInit") == nullptr ? cudaErrorInsufficientDriver : error(start_driver(state));
+        state.start_error = driver_symbol("cuInit") == nullptr ? cudaErrorInsufficientDriver
+                                                               : error(start_driver(state));
         state.started = state.start_error == cudaSuccess;
     }
     if (!state.started) return state.start_error;
@@ -61,7 +65,8 @@ cudaError_t start() {
 }
 
 cudaError_t error(CUresult result) {
-    return result == CUDA_ERROR_DEINITIALIZED ? cudaErrorCudartUnloading : static_cast<cudaError_t>(result);
+    return result == CUDA_ERROR_DEINITIALIZED ? cudaErrorCudartUnloading
+                                              : static_cast<cudaError_t>(result);
 }
 
 cudaError_t keep(cudaError_t result) {
@@ -69,7 +74,9 @@ cudaError_t keep(cudaError_t result) {
     return result;
 }
 
-cudaError_t last_error(bool clear) { return clear ? std::exchange(t_last_error, cudaSuccess) : t_last_error; }
+cudaError_t last_error(bool clear) {
+    return clear ? std::exchange(t_last_error, cudaSuccess) : t_last_error;
+}
 
 cudaError_t find_kernel(const void* host, CUkernel* kernel) {
     Runtime& state = runtime();
@@ -79,7 +86,8 @@ cudaError_t find_kernel(const void* host, CUkernel* kernel) {
     Symbol& symbol = found->second;
     if (symbol.kernel == nullptr) {
         if (const CUresult bad = load(*symbol.binary); bad != CUDA_SUCCESS) return error(bad);
-        const CUresult bad = DRIVER(cuLibraryGetKernel)(&symbol.kernel, symbol.binary->library, symbol.name.c_str());
+        const CUresult bad =
+            DRIVER(cuLibraryGetKernel)(&symbol.kernel, symbol.binary->library, symbol.name.c_str());
         if (bad != CUDA_SUCCESS) return cudaErrorInvalidDeviceFunction;
     }
     *kernel = symbol.kernel;
@@ -94,8 +102,8 @@ cudaError_t find_variable(const void* host, Symbol** symbol) {
     Symbol& variable = found->second;
     if (variable.address == 0) {
         if (const CUresult bad = load(*variable.binary); bad != CUDA_SUCCESS) return error(bad);
-        const CUresult bad = DRIVER(cuLibraryGetGlobal)(&variable.address, &variable.bytes, variable.binary->library,
-                                                        variable.name.c_str());
+        const CUresult bad = DRIVER(cuLibraryGetGlobal)(
+            &variable.address, &variable.bytes, variable.binary->library, variable.name.c_str());
         if (bad != CUDA_SUCCESS) return cudaErrorInvalidSymbol;
     }
     *symbol = &variable;
@@ -112,16 +120,17 @@ extern "C" {
 void** __cudaRegisterFatBinary(void* wrapper);
 void __cudaRegisterFatBinaryEnd(void** handle);
 void __cudaUnregisterFatBinary(void** handle);
-void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int threads, uint3* tid,
-                            uint3* bid, dim3* block, dim3* grid, int* warp);
-void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external, size_t bytes,
-                       int constant, int global);
+void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name,
+                            int threads, uint3* tid, uint3* bid, dim3* block, dim3* grid,
+                            int* warp);
+void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external,
+                       size_t bytes, int constant, int global);
 char __cudaInitModule(void** handle);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream);
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args, size_t shared,
-                               cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
+                               size_t shared, cudaStream_t stream);
 
 void** __cudaRegisterFatBinary(void* wrapper) {
     auto* binary = new Binary;  // lives as long as the process, as the handle does
@@ -132,15 +141,16 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}  // at exit: the driver may be gone already
 char __cudaInitModule(void**) { return 1; }
 
-void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*,
-                            dim3*, int*) {
+void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
     Symbol symbol;
     symbol.binary = reinterpret_cast<Binary*>(handle);
     symbol.name = name;
     runtime().kernels[host] = std::move(symbol);
 }
 
-void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes, int, int) {
+void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes, int,
+                       int) {
     Symbol symbol;
     symbol.binary = reinterpret_cast<Binary*>(handle);
     symbol.name = name;
@@ -172,28 +182,29 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
     return keep(result);
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args, size_t shared,
-                               cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
+                               size_t shared, cudaStream_t stream) {
     TTT_START();
     if (kernel == nullptr) return keep(cudaErrorInvalidDeviceFunction);
     return launch(reinterpret_cast<CUkernel>(kernel), grid, block, args, shared, stream);
 }
 
-cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** args, size_t shared, cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** args, size_t shared,
+                             cudaStream_t stream) {
     TTT_START();
     CUkernel kernel = nullptr;
     if (const cudaError_t bad = find_kernel(host, &kernel); bad != cudaSuccess) return keep(bad);
     return launch(kernel, grid, block, args, shared, stream);
 }
 
-cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** args, size_t shared,
-                                        cudaStream_t stream) {
+cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** args,
+                                        size_t shared, cudaStream_t stream) {
     TTT_START();
     CUkernel kernel = nullptr;
     if (const cudaError_t bad = find_kernel(host, &kernel); bad != cudaSuccess) return keep(bad);
-    return keep(DRIVER(cuLaunchCooperativeKernel)(reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z,
-                                                  block.x, block.y, block.z, static_cast<unsigned>(shared), stream,
-                                                  args));
+    return keep(DRIVER(cuLaunchCooperativeKernel)(reinterpret_cast<CUfunction>(kernel), grid.x,
+                                                  grid.y, grid.z, block.x, block.y, block.z,
+                                                  static_cast<unsigned>(shared), stream, args));
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* host, void** args) {
@@ -201,7 +212,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ho
     if (config == nullptr) return keep(cudaErrorInvalidValue);
     CUkernel kernel = nullptr;
     if (const cudaError_t bad = find_kernel(host, &kernel); bad != cudaSuccess) return keep(bad);
-    static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));  // the same layout by design
+    static_assert(sizeof(cudaLaunchAttribute) ==
+                  sizeof(CUlaunchAttribute));  // the same layout by design
     CUlaunchConfig lower{};
     lower.gridDimX = config->gridDim.x;
     lower.gridDimY = config->gridDim.y;
@@ -213,7 +225,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ho
     lower.hStream = config->stream;
     lower.attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
     lower.numAttrs = config->numAttrs;
-    return keep(DRIVER(cuLaunchKernelEx)(&lower, reinterpret_cast<CUfunction>(kernel), args, nullptr));
+    return keep(
+        DRIVER(cuLaunchKernelEx)(&lower, reinterpret_cast<CUfunction>(kernel), args, nullptr));
 }
 
 }  // extern "C"

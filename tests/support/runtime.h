@@ -1,8 +1,9 @@
-// Inside of the small CUDA runtime for test programs: nvcc compiles them with `-cudart none` and they link with this
-// library instead of NVIDIA's. It covers what ordinary programs call, over the driver API of whatever libcuda.so.1 the
-// loader finds (the real one, the emulated one, with or without a layer in front). It behaves as the runtime does where
-// programs can tell: lazy start, primary context, one library per fat binary loaded at first use, kernels launched as
-// CUkernel handles, errors remembered per thread until asked for.
+// Inside of the small CUDA runtime for test programs: nvcc compiles them with `-cudart none` and
+// they link with this library instead of NVIDIA's. It covers what ordinary programs call, over the
+// driver API of whatever libcuda.so.1 the loader finds (the real one, the emulated one, with or
+// without a layer in front). It behaves as the runtime does where programs can tell: lazy start,
+// primary context, one library per fat binary loaded at first use, kernels launched as CUkernel
+// handles, errors remembered per thread until asked for.
 #pragma once
 
 #include <cuda.h>
@@ -28,14 +29,17 @@ template <typename... A>
 struct DriverCall<CUresult(A...)> {
     explicit DriverCall(const char* name)
         : call(reinterpret_cast<CUresult (*)(A...)>(driver_symbol(name))) {}
-    CUresult operator()(A... args) const { return call != nullptr ? call(args...) : CUDA_ERROR_NOT_FOUND; }
+    CUresult operator()(A... args) const {
+        return call != nullptr ? call(args...) : CUDA_ERROR_NOT_FOUND;
+    }
     CUresult (*call)(A...);
 };
 // The name goes through the header's own renaming (cuMemAlloc is cuMemAlloc_v2).
-#define DRIVER(function)                                                                          \
-    ([]() -> const ::ttt::test_runtime::DriverCall<decltype(function)>& {                          \
-        static const ::ttt::test_runtime::DriverCall<decltype(function)> call(TTT_STRING(function)); \
-        return call;                                                                               \
+#define DRIVER(function)                                                           \
+    ([]() -> const ::ttt::test_runtime::DriverCall<decltype(function)>& {          \
+        static const ::ttt::test_runtime::DriverCall<decltype(function)> ttt_call( \
+            TTT_STRING(function));                                                 \
+        return ttt_call;                                                           \
     }())
 
 struct Binary {  // one fat binary; registered before main
@@ -62,17 +66,17 @@ Runtime& runtime();
 
 // Starts the driver and makes the primary context current in this thread.
 cudaError_t start();
-cudaError_t error(CUresult result);       // codes are equal by design of the two interfaces
-cudaError_t keep(cudaError_t result);     // remembered for cudaGetLastError
+cudaError_t error(CUresult result);    // codes are equal by design of the two interfaces
+cudaError_t keep(cudaError_t result);  // remembered for cudaGetLastError
 inline cudaError_t keep(CUresult result) { return keep(error(result)); }
 cudaError_t find_kernel(const void* host, CUkernel* kernel);
 cudaError_t find_variable(const void* host, Symbol** symbol);
 cudaError_t last_error(bool clear);
 
-#define TTT_START()                                                                       \
-    do {                                                                                  \
-        if (const cudaError_t bad = ::ttt::test_runtime::start(); bad != cudaSuccess)     \
-            return ::ttt::test_runtime::keep(bad);                                        \
+#define TTT_START()                                                                   \
+    do {                                                                              \
+        if (const cudaError_t bad = ::ttt::test_runtime::start(); bad != cudaSuccess) \
+            return ::ttt::test_runtime::keep(bad);                                    \
     } while (0)
 
 }  // namespace ttt::test_runtime

@@ -11,10 +11,12 @@ namespace {
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 void* pointer_to(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-CUresult attribute(CUdevice_attribute which, int* value) { return DRIVER(cuDeviceGetAttribute)(value, which, 0); }
+CUresult attribute(CUdevice_attribute which, int* value) {
+    return DRIVER(cuDeviceGetAttribute)(value, which, 0);
+}
 
-CUresult copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                 cudaStream_t* stream) {
+CUresult copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                 size_t height, cudaStream_t* stream) {
     CUDA_MEMCPY2D copy{};
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
     copy.srcDevice = address_of(from);
@@ -82,7 +84,8 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
     TTT_START();
-    return keep(DRIVER(cuDeviceGetAttribute)(value, static_cast<CUdevice_attribute>(which), device));
+    return keep(
+        DRIVER(cuDeviceGetAttribute)(value, static_cast<CUdevice_attribute>(which), device));
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     TTT_START();
@@ -95,10 +98,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &properties->minor);
     attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &properties->multiProcessorCount);
     attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &properties->maxThreadsPerBlock);
-    attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &properties->maxThreadsPerMultiProcessor);
+    attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+              &properties->maxThreadsPerMultiProcessor);
     attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE, &properties->warpSize);
     attribute(CU_DEVICE_ATTRIBUTE_REGISTERS_PER_BLOCK, &properties->regsPerBlock);
-    attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, &properties->regsPerMultiprocessor);
+    attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+              &properties->regsPerMultiprocessor);
     attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &properties->l2CacheSize);
     attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED, &properties->integrated);
     attribute(CU_DEVICE_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK, &shared);
@@ -194,19 +199,23 @@ cudaError_t cudaHostGetDevicePointer(void** out, void* pointer, unsigned flags) 
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
     TTT_START();
-    return bytes == 0 ? cudaSuccess : keep(DRIVER(cuMemcpy)(address_of(to), address_of(from), bytes));
+    return bytes == 0 ? cudaSuccess
+                      : keep(DRIVER(cuMemcpy)(address_of(to), address_of(from), bytes));
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
     TTT_START();
-    return bytes == 0 ? cudaSuccess : keep(DRIVER(cuMemcpyAsync)(address_of(to), address_of(from), bytes, stream));
+    return bytes == 0
+               ? cudaSuccess
+               : keep(DRIVER(cuMemcpyAsync)(address_of(to), address_of(from), bytes, stream));
 }
-cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                         cudaMemcpyKind) {
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind) {
     TTT_START();
     return keep(copy_2d(to, to_pitch, from, from_pitch, width, height, nullptr));
 }
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                              size_t height, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream) {
     TTT_START();
     return keep(copy_2d(to, to_pitch, from, from_pitch, width, height, &stream));
 }
@@ -216,23 +225,26 @@ cudaError_t cudaMemset(void* to, int value, size_t bytes) {
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
     TTT_START();
-    return keep(DRIVER(cuMemsetD8Async)(address_of(to), static_cast<unsigned char>(value), bytes, stream));
+    return keep(
+        DRIVER(cuMemsetD8Async)(address_of(to), static_cast<unsigned char>(value), bytes, stream));
 }
 
-cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind) {
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
+                               cudaMemcpyKind) {
     TTT_START();
     const SymbolRange target = range(symbol, bytes, offset);
     if (target.error != cudaSuccess) return keep(target.error);
     return keep(DRIVER(cuMemcpy)(target.address, address_of(from), bytes));
 }
-cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind) {
+cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
+                                 cudaMemcpyKind) {
     TTT_START();
     const SymbolRange source = range(symbol, bytes, offset);
     if (source.error != cudaSuccess) return keep(source.error);
     return keep(DRIVER(cuMemcpy)(address_of(to), source.address, bytes));
 }
-cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind,
-                                    cudaStream_t stream) {
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes,
+                                    size_t offset, cudaMemcpyKind, cudaStream_t stream) {
     TTT_START();
     const SymbolRange target = range(symbol, bytes, offset);
     if (target.error != cudaSuccess) return keep(target.error);
@@ -275,14 +287,16 @@ cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute which, int 
     TTT_START();
     CUkernel kernel = nullptr;
     if (const cudaError_t bad = find_kernel(host, &kernel); bad != cudaSuccess) return keep(bad);
-    return keep(DRIVER(cuKernelSetAttribute)(static_cast<CUfunction_attribute>(which), value, kernel, 0));
+    return keep(
+        DRIVER(cuKernelSetAttribute)(static_cast<CUfunction_attribute>(which), value, kernel, 0));
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int block, size_t shared) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int block,
+                                                          size_t shared) {
     TTT_START();
     CUkernel kernel = nullptr;
     if (const cudaError_t bad = find_kernel(host, &kernel); bad != cudaSuccess) return keep(bad);
-    return keep(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(blocks, reinterpret_cast<CUfunction>(kernel), block,
-                                                                    shared));
+    return keep(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+        blocks, reinterpret_cast<CUfunction>(kernel), block, shared));
 }
 
 }  // extern "C"

@@ -98,11 +98,13 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
     TTT_START();
     return keep(DRIVER(cuGraphGetNodes)(graph, nodes, count));
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                 unsigned long long flags) {
     TTT_START();
     return keep(DRIVER(cuGraphInstantiate)(exec, graph, flags));
 }
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                          unsigned long long flags) {
     TTT_START();
     return keep(DRIVER(cuGraphInstantiate)(exec, graph, flags));
 }

@@ -1,16 +1,16 @@
-// Common to the files that define driver functions (api_*.cpp). Each defines functions in ttt::emulator::api under
-// the driver's own exported names; tools/driver_table/entry_points.py finds them by their first line and generates the
-// exported entry points. Calls between them need the qualifier api:: (the driver's names are declared globally too).
+// Common to the files that define driver functions (api_*.cpp). Each defines functions in
+// ttt::emulator::api under the driver's own exported names; tools/driver_table/entry_points.py
+// finds them by their first line and generates the exported entry points. Calls between them need
+// the qualifier api:: (the driver's names are declared globally too).
 #pragma once
 
-#define __CUDA_API_VERSION_INTERNAL 1  // declares every version of every function and struct
 #include <cuda.h>
 
 #include "emulator/emu_log.h"
 #include "emulator/gpu.h"
 
-#define TTT_EMU_TRY(expr)                                             \
-    do {                                                              \
+#define TTT_EMU_TRY(expr)                                                                      \
+    do {                                                                                       \
         if (const CUresult ttt_result = (expr); ttt_result != CUDA_SUCCESS) return ttt_result; \
     } while (0)
 
@@ -42,10 +42,11 @@ inline CUresult need_function(CUfunction handle, Function** function) {
     return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Launch parameters as one packed buffer, from either form. `packed` also gets pointers into itself per parameter.
+// Launch parameters as one packed buffer, from either form. `packed` also gets pointers into itself
+// per parameter.
 CUresult pack_params(const Function& function, void** params, void** extra, KernelWork* work);
-CUresult make_kernel(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, void** params, void** extra,
-                     KernelWork* work);
+CUresult make_kernel(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, void** params,
+                     void** extra, KernelWork* work);
 CUresult make_copy(const CUDA_MEMCPY3D& params, CopyWork* copy);
 CopyWork flat_copy(uint64_t to, uint64_t from, uint64_t bytes);
 

@@ -28,10 +28,14 @@ CUresult synchronize(Context& context) {
 
 size_t default_limit(CUlimit limit) {
     switch (limit) {
-        case CU_LIMIT_STACK_SIZE: return 1024;
-        case CU_LIMIT_PRINTF_FIFO_SIZE: return size_t{1} << 20;
-        case CU_LIMIT_MALLOC_HEAP_SIZE: return size_t{8} << 20;
-        default: return 0;
+        case CU_LIMIT_STACK_SIZE:
+            return 1024;
+        case CU_LIMIT_PRINTF_FIFO_SIZE:
+            return size_t{1} << 20;
+        case CU_LIMIT_MALLOC_HEAP_SIZE:
+            return size_t{8} << 20;
+        default:
+            return 0;
     }
 }
 
@@ -43,11 +47,14 @@ CUresult cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device) {
 CUresult cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
     return create(out, flags, device);
 }
-CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam*, int count, unsigned int flags, CUdevice device) {
+CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam*, int count, unsigned int flags,
+                        CUdevice device) {
     return count == 0 ? create(out, flags, device) : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
-CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
-    if (params != nullptr && params->numExecAffinityParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned int flags,
+                        CUdevice device) {
+    if (params != nullptr && params->numExecAffinityParams != 0)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create(out, flags, device);
 }
 CUresult cuCtxDestroy_v2(CUcontext handle) {

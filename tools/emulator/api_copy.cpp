@@ -11,10 +11,15 @@ uint64_t bits(const void* pointer) { return reinterpret_cast<uint64_t>(pointer);
 
 bool side(CUmemorytype type, const void* host, CUdeviceptr device, uint64_t* address) {
     switch (type) {
-        case CU_MEMORYTYPE_HOST: *address = bits(host); return true;
+        case CU_MEMORYTYPE_HOST:
+            *address = bits(host);
+            return true;
         case CU_MEMORYTYPE_DEVICE:
-        case CU_MEMORYTYPE_UNIFIED: *address = device; return true;
-        default: return false;  // arrays are not emulated
+        case CU_MEMORYTYPE_UNIFIED:
+            *address = device;
+            return true;
+        default:
+            return false;  // arrays are not emulated
     }
 }
 
@@ -56,8 +61,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D& params, CUstream* stream) {
     return stream != nullptr ? on_stream(*stream, copy) : run_blocking(copy);
 }
 
-CUresult fill(CUdeviceptr to, size_t pitch, uint32_t value, unsigned value_bytes, size_t width, size_t height,
-              CUstream* stream) {
+CUresult fill(CUdeviceptr to, size_t pitch, uint32_t value, unsigned value_bytes, size_t width,
+              size_t height, CUstream* stream) {
     FillWork work;
     work.to = to;
     work.value = value;
@@ -70,7 +75,8 @@ CUresult fill(CUdeviceptr to, size_t pitch, uint32_t value, unsigned value_bytes
 
 // A device address is required where the name says so: programs' mistakes must show as on hardware.
 CUresult need_device_range(uint64_t address, size_t bytes) {
-    return bytes == 0 || Gpu::get().memory->is_device(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return bytes == 0 || Gpu::get().memory->is_device(address) ? CUDA_SUCCESS
+                                                               : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -115,7 +121,9 @@ CUresult make_copy(const CUDA_MEMCPY3D& p, CopyWork* copy) {
 
 namespace api {
 
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) { return copy_flat(to, from, bytes, nullptr); }
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    return copy_flat(to, from, bytes, nullptr);
+}
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     return copy_flat(to, from, bytes, &stream);
 }
@@ -148,7 +156,8 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
     return copy_flat(to, from, bytes, nullptr);
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes, CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
+                           CUstream stream) {
     return copy_flat(to, from, bytes, &stream);
 }
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* params) {
@@ -167,9 +176,15 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* params, CUstream stream) {
     return params != nullptr ? copy_3d(*params, &stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t n) { return fill(to, 0, value, 1, n, 1, nullptr); }
-CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t n) { return fill(to, 0, value, 2, n, 1, nullptr); }
-CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t n) { return fill(to, 0, value, 4, n, 1, nullptr); }
+CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t n) {
+    return fill(to, 0, value, 1, n, 1, nullptr);
+}
+CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t n) {
+    return fill(to, 0, value, 2, n, 1, nullptr);
+}
+CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t n) {
+    return fill(to, 0, value, 4, n, 1, nullptr);
+}
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream) {
     return fill(to, 0, value, 1, n, 1, &stream);
 }
@@ -179,25 +194,28 @@ CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t n, CUstre
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t n, CUstream stream) {
     return fill(to, 0, value, 4, n, 1, &stream);
 }
-CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height) {
+CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                         size_t height) {
     return fill(to, pitch, value, 1, width, height, nullptr);
 }
-CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height) {
+CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                          size_t height) {
     return fill(to, pitch, value, 2, width, height, nullptr);
 }
-CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height) {
+CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                          size_t height) {
     return fill(to, pitch, value, 4, width, height, nullptr);
 }
-CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
-                           CUstream stream) {
+CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                           size_t height, CUstream stream) {
     return fill(to, pitch, value, 1, width, height, &stream);
 }
-CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
-                            CUstream stream) {
+CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                            size_t height, CUstream stream) {
     return fill(to, pitch, value, 2, width, height, &stream);
 }
-CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height,
-                            CUstream stream) {
+CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                            size_t height, CUstream stream) {
     return fill(to, pitch, value, 4, width, height, &stream);
 }
 

@@ -61,7 +61,8 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
     TTT_EMU_TRY(need_device(device));
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return device_attribute(*Gpu::get().device, attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return device_attribute(*Gpu::get().device, attribute, value) ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
     TTT_EMU_TRY(need_device(device));
@@ -92,7 +93,8 @@ CUresult cuProfilerStop() { return CUDA_SUCCESS; }
 
 extern "C" __attribute__((visibility("default"))) const char* ttt_emulator_profile(void);
 
-// Presence tells that the driver is this emulator; the value is the profile in use, also before cuInit.
+// Presence tells that the driver is this emulator; the value is the profile in use, also before
+// cuInit.
 const char* ttt_emulator_profile(void) {
     const ttt::emulator::CallLock lock;
     ttt::emulator::Gpu& gpu = ttt::emulator::Gpu::get();

@@ -24,11 +24,13 @@ CUresult make_exec(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
     return give(out, Gpu::get().execs.add(std::move(made)));
 }
 
-// The two-call protocol of the getters: a null list asks for the count; a longer list is filled up with nulls.
+// The two-call protocol of the getters: a null list asks for the count; a longer list is filled up
+// with nulls.
 CUresult give_nodes(const std::vector<const GraphNode*>& found, CUgraphNode* out, size_t* count) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (out != nullptr) {
-        for (size_t i = 0; i < *count; ++i) out[i] = i < found.size() ? handle_of(found[i]) : nullptr;
+        for (size_t i = 0; i < *count; ++i)
+            out[i] = i < found.size() ? handle_of(found[i]) : nullptr;
         *count = std::min(*count, found.size());
     } else {
         *count = found.size();
@@ -61,7 +63,8 @@ CUresult give_edges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, size_t* 
     return to != nullptr ? give_nodes(targets, to, &room) : CUDA_SUCCESS;
 }
 
-CUresult edit_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, size_t count, bool adding) {
+CUresult edit_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, size_t count,
+                    bool adding) {
     std::shared_ptr<Graph> graph;
     TTT_EMU_TRY(need_graph(handle, &graph));
     if (count > 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -161,7 +164,8 @@ CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
     return give_edges(graph, from, to, count);
 }
-CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+                            CUgraphEdgeData* data, size_t* count) {
     const size_t room = count != nullptr ? *count : 0;
     TTT_EMU_TRY(give_edges(graph, from, to, count));
     if (data != nullptr) std::fill_n(data, room, CUgraphEdgeData{});
@@ -172,7 +176,8 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode handle, CUgraphNode* out, size_t
     if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return give_nodes({node->dependencies.begin(), node->dependencies.end()}, out, count);
 }
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* data, size_t* count) {
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* data,
+                                       size_t* count) {
     const size_t room = count != nullptr ? *count : 0;
     TTT_EMU_TRY(api::cuGraphNodeGetDependencies(handle, out, count));
     if (data != nullptr) std::fill_n(data, room, CUgraphEdgeData{});
@@ -183,20 +188,23 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode* out, size
     if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return give_nodes(dependents(*node), out, count);
 }
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* data, size_t* count) {
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode* out,
+                                         CUgraphEdgeData* data, size_t* count) {
     const size_t room = count != nullptr ? *count : 0;
     TTT_EMU_TRY(api::cuGraphNodeGetDependentNodes(handle, out, count));
     if (data != nullptr) std::fill_n(data, room, CUgraphEdgeData{});
     return CUDA_SUCCESS;
 }
-CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                size_t count) {
     return edit_edges(graph, from, to, count, true);
 }
 CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData*, size_t count) {
     return edit_edges(graph, from, to, count, true);
 }
-CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   size_t count) {
     return edit_edges(graph, from, to, count, false);
 }
 CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
@@ -217,16 +225,19 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
     return make_exec(out, graph, flags);
 }
-CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log, size_t bytes) {
+CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log,
+                            size_t bytes) {
     give_if(error_node, nullptr);
     if (log != nullptr && bytes > 0) log[0] = '\0';
     return make_exec(out, graph, 0);
 }
-CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     params->hErrNode_out = nullptr;
     const CUresult result = make_exec(out, graph, params->flags);
-    params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    params->result_out =
+        result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
     return result;
 }
 CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
@@ -236,7 +247,8 @@ CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
 CUresult cuGraphExecDestroy(CUgraphExec handle) {
     return Gpu::get().execs.remove(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node, CUgraphExecUpdateResult* result) {
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
+                           CUgraphExecUpdateResult* result) {
     return update(exec, graph, result, error_node);
 }
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {

@@ -20,8 +20,8 @@ CUresult kernel_work(const P* params, KernelWork* work) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Dim3 grid{params->gridDimX, params->gridDimY, params->gridDimZ};
     const Dim3 block{params->blockDimX, params->blockDimY, params->blockDimZ};
-    return make_kernel(function_of(*params), grid, block, params->sharedMemBytes, params->kernelParams,
-                       params->extra, work);
+    return make_kernel(function_of(*params), grid, block, params->sharedMemBytes,
+                       params->kernelParams, params->extra, work);
 }
 
 template <typename P>
@@ -30,14 +30,16 @@ CUresult give_kernel(CUgraphNode handle, P* out) {
     auto* work = node != nullptr ? std::get_if<KernelWork>(&node->work) : nullptr;
     if (work == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     work->param_pointers.clear();
-    for (const auto& p : work->function->params) work->param_pointers.push_back(work->params.data() + p.offset);
+    for (const auto& p : work->function->params)
+        work->param_pointers.push_back(work->params.data() + p.offset);
     *out = {};
     const bool is_kernel = Gpu::get().functions.find(work->handle) == nullptr;
     if constexpr (requires { out->kern; }) {
         if (is_kernel) out->kern = reinterpret_cast<CUkernel>(work->handle);
         if (!is_kernel) out->func = work->handle;
     } else {
-        out->func = is_kernel ? Handles<Function, CUfunction>::handle_of(work->function) : work->handle;
+        out->func =
+            is_kernel ? Handles<Function, CUfunction>::handle_of(work->function) : work->handle;
     }
     out->gridDimX = work->grid.x;
     out->gridDimY = work->grid.y;
@@ -53,7 +55,8 @@ CUresult give_kernel(CUgraphNode handle, P* out) {
 template <typename P>  // CUDA_MEMSET_NODE_PARAMS of any version
 CUresult fill_work(const P* params, FillWork* work) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (params->elementSize != 1 && params->elementSize != 2 && params->elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
+    if (params->elementSize != 1 && params->elementSize != 2 && params->elementSize != 4)
+        return CUDA_ERROR_INVALID_VALUE;
     work->to = params->dst;
     work->value = params->value;
     work->value_bytes = params->elementSize;
@@ -72,15 +75,18 @@ CUresult event_of(CUevent handle, Event** event) {
     return *event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult add(CUgraphNode* out, CUgraph graph_handle, const CUgraphNode* dependencies, size_t count, Work work) {
+CUresult add(CUgraphNode* out, CUgraph graph_handle, const CUgraphNode* dependencies, size_t count,
+             Work work) {
     const auto graph = find_graph(graph_handle);
-    if (out == nullptr || graph == nullptr || (count > 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || graph == nullptr || (count > 0 && dependencies == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
     TTT_EMU_TRY(check(work));
     std::vector<GraphNode*> before;
     for (size_t i = 0; i < count; ++i) {
         GraphNode* node = find_node(dependencies[i]);
         if (node == nullptr || node->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;
-        if (std::find(before.begin(), before.end(), node) != before.end()) return CUDA_ERROR_INVALID_VALUE;
+        if (std::find(before.begin(), before.end(), node) != before.end())
+            return CUDA_ERROR_INVALID_VALUE;
         before.push_back(node);
     }
     return give(out, handle_of(add_node(*graph, std::move(work), std::move(before))));
@@ -132,15 +138,21 @@ CUresult child_work(CUgraph handle, ChildWork* work) {
 CUresult generic_work(const CUgraphNodeParams* params, Work* work) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     switch (params->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: return kernel_work(&params->kernel, &work->emplace<KernelWork>());
-        case CU_GRAPH_NODE_TYPE_MEMCPY: return copy_work(&params->memcpy.copyParams, &work->emplace<CopyWork>());
-        case CU_GRAPH_NODE_TYPE_MEMSET: return fill_work(&params->memset, &work->emplace<FillWork>());
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return kernel_work(&params->kernel, &work->emplace<KernelWork>());
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return copy_work(&params->memcpy.copyParams, &work->emplace<CopyWork>());
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            return fill_work(&params->memset, &work->emplace<FillWork>());
         case CU_GRAPH_NODE_TYPE_HOST:
             if (params->host.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
             *work = HostWork{params->host.fn, params->host.userData};
             return CUDA_SUCCESS;
-        case CU_GRAPH_NODE_TYPE_GRAPH: return child_work(params->graph.graph, &work->emplace<ChildWork>());
-        case CU_GRAPH_NODE_TYPE_EMPTY: *work = EmptyWork{}; return CUDA_SUCCESS;
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            return child_work(params->graph.graph, &work->emplace<ChildWork>());
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+            *work = EmptyWork{};
+            return CUDA_SUCCESS;
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT: {
             Event* event = nullptr;
             TTT_EMU_TRY(event_of(params->eventWait.event, &event));
@@ -153,24 +165,26 @@ CUresult generic_work(const CUgraphNodeParams* params, Work* work) {
             *work = EventRecordWork{event};
             return CUDA_SUCCESS;
         }
-        default: return CUDA_ERROR_NOT_SUPPORTED;
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
     }
 }
 
 }  // namespace
 
-CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count) {
+CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                             size_t count) {
     return add(out, graph, before, count, EmptyWork{});
 }
 
-CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
     KernelWork work;
     TTT_EMU_TRY(kernel_work(params, &work));
     return add(out, graph, before, count, std::move(work));
 }
-CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                                 const CUDA_KERNEL_NODE_PARAMS* params) {
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                                 size_t count, const CUDA_KERNEL_NODE_PARAMS* params) {
     KernelWork work;
     TTT_EMU_TRY(kernel_work(params, &work));
     return add(out, graph, before, count, std::move(work));
@@ -203,7 +217,8 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
     TTT_EMU_TRY(kernel_work(params, &work));
     return set_exec(exec, node, std::move(work));
 }
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue* value) {
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
+                                       CUkernelNodeAttrValue* value) {
     const KernelWork* work = work_of<KernelWork>(handle);
     if (work == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *value = {};
@@ -212,7 +227,8 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id
     }
     return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
+                                       const CUkernelNodeAttrValue* value) {
     KernelWork* work = work_of<KernelWork>(handle);
     if (work == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::erase_if(work->attributes, [&](const CUlaunchAttribute& a) { return a.id == id; });
@@ -229,8 +245,8 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                              const CUDA_MEMCPY3D* params, CUcontext) {
+CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                              size_t count, const CUDA_MEMCPY3D* params, CUcontext) {
     CopyWork work;
     TTT_EMU_TRY(copy_work(params, &work));
     return add(out, graph, before, count, work);
@@ -244,14 +260,15 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* param
     TTT_EMU_TRY(copy_work(params, &work));
     return set(node, work);
 }
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* params, CUcontext) {
     CopyWork work;
     TTT_EMU_TRY(copy_work(params, &work));
     return set_exec(exec, node, work);
 }
 
-CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                              const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
+CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                              size_t count, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
     FillWork work;
     TTT_EMU_TRY(fill_work(params, &work));
     return add(out, graph, before, count, work);
@@ -273,15 +290,15 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PAR
     TTT_EMU_TRY(fill_work(params, &work));
     return set(node, work);
 }
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
-                                        CUcontext) {
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
     FillWork work;
     TTT_EMU_TRY(fill_work(params, &work));
     return set_exec(exec, node, work);
 }
 
-CUresult cuGraphAddHostNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                            const CUDA_HOST_NODE_PARAMS* params) {
+CUresult cuGraphAddHostNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                            size_t count, const CUDA_HOST_NODE_PARAMS* params) {
     if (params == nullptr || params->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return add(out, graph, before, count, HostWork{params->fn, params->userData});
 }
@@ -297,29 +314,31 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS*
     if (params == nullptr || params->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return set(node, HostWork{params->fn, params->userData});
 }
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                      const CUDA_HOST_NODE_PARAMS* params) {
     if (params == nullptr || params->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return set_exec(exec, node, HostWork{params->fn, params->userData});
 }
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                                  CUgraph child) {
+CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                                  size_t count, CUgraph child) {
     ChildWork work;
     TTT_EMU_TRY(child_work(child, &work));
     return add(out, graph, before, count, std::move(work));
 }
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
     const ChildWork* work = work_of<ChildWork>(node);
-    return work != nullptr ? give(graph, reinterpret_cast<CUgraph>(work->graph.get())) : CUDA_ERROR_INVALID_VALUE;
+    return work != nullptr ? give(graph, reinterpret_cast<CUgraph>(work->graph.get()))
+                           : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuGraphAddEventRecordNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                                   CUevent event_handle) {
+CUresult cuGraphAddEventRecordNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                                   size_t count, CUevent event_handle) {
     Event* event = nullptr;
     TTT_EMU_TRY(event_of(event_handle, &event));
     return add(out, graph, before, count, EventRecordWork{event});
 }
-CUresult cuGraphAddEventWaitNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, size_t count,
-                                 CUevent event_handle) {
+CUresult cuGraphAddEventWaitNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                                 size_t count, CUevent event_handle) {
     Event* event = nullptr;
     TTT_EMU_TRY(event_of(event_handle, &event));
     return add(out, graph, before, count, EventWaitWork{event});
@@ -331,8 +350,8 @@ CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* befo
     TTT_EMU_TRY(generic_work(params, &work));
     return add(out, graph, before, count, std::move(work));
 }
-CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, const CUgraphEdgeData*,
-                           size_t count, CUgraphNodeParams* params) {
+CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
+                           const CUgraphEdgeData*, size_t count, CUgraphNodeParams* params) {
     Work work;
     TTT_EMU_TRY(generic_work(params, &work));
     return add(out, graph, before, count, std::move(work));

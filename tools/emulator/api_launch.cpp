@@ -29,14 +29,15 @@ CUresult pack_params(const Function& function, void** params, void** extra, Kern
         if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
         for (size_t i = 0; i < function.params.size(); ++i) {
             if (params[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-            std::memcpy(work->params.data() + function.params[i].offset, params[i], function.params[i].size);
+            std::memcpy(work->params.data() + function.params[i].offset, params[i],
+                        function.params[i].size);
         }
     }
     return CUDA_SUCCESS;
 }
 
-CUresult make_kernel(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, void** params, void** extra,
-                     KernelWork* work) {
+CUresult make_kernel(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, void** params,
+                     void** extra, KernelWork* work) {
     TTT_EMU_TRY(need_function(handle, &work->function));
     work->handle = handle;
     work->grid = grid;
@@ -48,8 +49,8 @@ CUresult make_kernel(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, 
 namespace api {
 namespace {
 
-CUresult launch(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, CUstream stream_handle, void** params,
-                void** extra, std::vector<CUlaunchAttribute> attributes = {}) {
+CUresult launch(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, CUstream stream_handle,
+                void** params, void** extra, std::vector<CUlaunchAttribute> attributes = {}) {
     Context* context = nullptr;
     TTT_EMU_TRY(need_context(&context));
     Stream* stream = nullptr;
@@ -68,19 +69,21 @@ CUresult check_cooperative(CUfunction handle, Dim3 grid, Dim3 block, unsigned sh
     model::Resources resources = resources_of(*function);
     resources.shared_bytes += shared;
     const model::Device& device = *Gpu::get().device;
-    const uint64_t resident = uint64_t{model::occupancy(device, block, resources).blocks_per_sm} * device.sm_count;
+    const uint64_t resident =
+        uint64_t{model::occupancy(device, block, resources).blocks_per_sm} * device.sm_count;
     return grid.count() <= resident ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 
 int resident_blocks(Function& function, int block_size, size_t dynamic) {
     model::Resources resources = resources_of(function);
-    resources.shared_bytes += static_cast<uint32_t>(std::min<size_t>(dynamic, ~0u - resources.shared_bytes));
+    resources.shared_bytes +=
+        static_cast<uint32_t>(std::min<size_t>(dynamic, ~0u - resources.shared_bytes));
     const Dim3 block{static_cast<uint32_t>(block_size), 1, 1};
     return static_cast<int>(model::occupancy(*Gpu::get().device, block, resources).blocks_per_sm);
 }
 
-CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize dynamic_of, size_t dynamic,
-                    int limit) {
+CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize dynamic_of,
+                    size_t dynamic, int limit) {
     Function* function = nullptr;
     TTT_EMU_TRY(need_function(handle, &function));
     if (grid == nullptr || block == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -102,13 +105,15 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
 
 }  // namespace
 
-CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-                        unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void** params,
-                        void** extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
+                        unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                        CUstream stream, void** params, void** extra) {
     return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, extra);
 }
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void** extra) {
-    if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
+                          void** extra) {
+    if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
     std::vector<CUlaunchAttribute> attributes(config->attrs, config->attrs + config->numAttrs);
     const Dim3 grid{config->gridDimX, config->gridDimY, config->gridDimZ};
     const Dim3 block{config->blockDimX, config->blockDimY, config->blockDimZ};
@@ -127,9 +132,10 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     return launch(function, grid, block, config->sharedMemBytes, config->hStream, params, extra,
                   std::move(attributes));
 }
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
-                                   unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-                                   CUstream stream, void** params) {
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy,
+                                   unsigned int gz, unsigned int bx, unsigned int by,
+                                   unsigned int bz, unsigned int shared, CUstream stream,
+                                   void** params) {
     TTT_EMU_TRY(check_cooperative(function, {gx, gy, gz}, {bx, by, bz}, shared));
     return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, nullptr);
 }
@@ -140,26 +146,30 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn call, void* data) {
     return submit(*stream, HostWork{call, data});
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int block_size, size_t dynamic) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int block_size,
+                                                     size_t dynamic) {
     Function* function = nullptr;
     TTT_EMU_TRY(need_function(handle, &function));
     if (block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
     return give(blocks, resident_blocks(*function, block_size, dynamic));
 }
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle, int block_size,
-                                                              size_t dynamic, unsigned int) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle,
+                                                              int block_size, size_t dynamic,
+                                                              unsigned int) {
     return api::cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, handle, block_size, dynamic);
 }
-CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function, CUoccupancyB2DSize dynamic_of,
-                                          size_t dynamic, int limit) {
+CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
+                                          CUoccupancyB2DSize dynamic_of, size_t dynamic,
+                                          int limit) {
     return best_block(grid, block, function, dynamic_of, dynamic, limit);
 }
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
-                                                   CUoccupancyB2DSize dynamic_of, size_t dynamic, int limit,
-                                                   unsigned int) {
+                                                   CUoccupancyB2DSize dynamic_of, size_t dynamic,
+                                                   int limit, unsigned int) {
     return best_block(grid, block, function, dynamic_of, dynamic, limit);
 }
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks, int block_size) {
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
+                                                 int block_size) {
     Function* function = nullptr;
     TTT_EMU_TRY(need_function(handle, &function));
     if (blocks <= 0 || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;

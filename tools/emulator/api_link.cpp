@@ -1,5 +1,6 @@
-// The linker, for programs that turn PTX into an image with it. Its output is the PTX itself: what the emulated GPU
-// loads. Several inputs give one text after the other only if there is one input; linking across texts is refused.
+// The linker, for programs that turn PTX into an image with it. Its output is the PTX itself: what
+// the emulated GPU loads. Several inputs give one text after the other only if there is one input;
+// linking across texts is refused.
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -30,22 +31,23 @@ CUresult add(Link& link, CUjitInputType type, std::string text) {
 
 }  // namespace
 
-CUresult cuLinkCreate_v2(unsigned int count, CUjit_option* options, void** values, CUlinkState* out) {
+CUresult cuLinkCreate_v2(unsigned int count, CUjit_option* options, void** values,
+                         CUlinkState* out) {
     Context* context = nullptr;
     TTT_EMU_TRY(need_context(&context));
     auto made = std::make_unique<Link>();
     made->jit = read_jit_options(count, options, values);
     return give(out, links().add(std::move(made)));
 }
-CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t size, const char*,
-                          unsigned int, CUjit_option*, void**) {
+CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t size,
+                          const char*, unsigned int, CUjit_option*, void**) {
     Link* link = links().find(handle);
     if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
     return add(*link, type, std::string(static_cast<const char*>(data), size));
 }
-CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* path, unsigned int, CUjit_option*,
-                          void**) {
+CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* path, unsigned int,
+                          CUjit_option*, void**) {
     Link* link = links().find(handle);
     if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -36,38 +36,56 @@ CUresult put(void* data, T value) {
     return CUDA_SUCCESS;
 }
 
-CUresult attribute(void* data, CUpointer_attribute which, const Allocation& a, CUdeviceptr pointer) {
+CUresult attribute(void* data, CUpointer_attribute which, const Allocation& a,
+                   CUdeviceptr pointer) {
     const bool on_host = a.kind == Kind::kPinned || a.kind == Kind::kRegistered;
-    const uint64_t offset = pointer >= a.address && pointer - a.address < a.bytes ? pointer - a.address
-                                                                                  : pointer - a.host_address;
+    const uint64_t offset = pointer >= a.address && pointer - a.address < a.bytes
+                                ? pointer - a.address
+                                : pointer - a.host_address;
     switch (which) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, Gpu::get().handle(a.context));
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            return put(data, Gpu::get().handle(a.context));
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             return put(data, on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, a.address + offset);
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            return put<CUdeviceptr>(data, a.address + offset);
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (a.host_address == 0) {
                 put<void*>(data, nullptr);
                 return CUDA_ERROR_INVALID_VALUE;
             }
             return put<uint64_t>(data, a.host_address + offset);
-        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<unsigned>(data, 0);
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, a.id);
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, a.kind == Kind::kManaged);
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(data, kOnlyDevice);
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<unsigned>(data, 0);
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<CUdeviceptr>(data, a.address);
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, a.bytes);
-        case CU_POINTER_ATTRIBUTE_MAPPED: return put<unsigned>(data, 1);
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+            return put<unsigned>(data, 0);
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            return put<unsigned long long>(data, a.id);
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            return put<unsigned>(data, a.kind == Kind::kManaged);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            return put<int>(data, kOnlyDevice);
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            return put<unsigned>(data, 0);
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            return put<CUdeviceptr>(data, a.address);
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            return put<size_t>(data, a.bytes);
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            return put<unsigned>(data, 1);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
             return put<unsigned long long>(
                 data, a.kind == Kind::kMapped ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0);
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<void*>(data, a.pool);
-        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<size_t>(data, a.bytes);
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<CUdeviceptr>(data, a.address);
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put<unsigned long long>(data, a.id);
-        default: return CUDA_ERROR_NOT_SUPPORTED;
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            return put<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            return put<void*>(data, a.pool);
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+            return put<size_t>(data, a.bytes);
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            return put<CUdeviceptr>(data, a.address);
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            return put<unsigned long long>(data, a.id);
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
     }
 }
 
@@ -84,8 +102,10 @@ size_t attribute_bytes(CUpointer_attribute which) {
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return 8;
-        default: return 4;
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            return 8;
+        default:
+            return 4;
     }
 }
 
@@ -106,8 +126,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
     TTT_EMU_TRY(memory().allocate(context, bytes, &address));
     return give(out, address);
 }
-CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height, unsigned int element) {
-    if (pitch == nullptr || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
+                            unsigned int element) {
+    if (pitch == nullptr || (element != 4 && element != 8 && element != 16))
+        return CUDA_ERROR_INVALID_VALUE;
     constexpr size_t kPitch = 512;
     *pitch = (width + kPitch - 1) / kPitch * kPitch;
     return api::cuMemAlloc_v2(out, *pitch * height);
@@ -124,7 +146,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
     Context* context = nullptr;
     TTT_EMU_TRY(need_context(&context));
     TTT_EMU_TRY(refuse_in_capture());
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t address = 0;
     TTT_EMU_TRY(memory().allocate_shared(context, Kind::kManaged, bytes, &address));
     return give(out, address);
@@ -139,7 +162,8 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr ad
 
 CUresult cuMemAllocHost_v2(void** out, size_t bytes) { return host_memory(out, bytes); }
 CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned int flags) {
-    constexpr unsigned kFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    constexpr unsigned kFlags =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if ((flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     return host_memory(out, bytes);
 }
@@ -173,7 +197,8 @@ CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
 CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
     return allocate_async(out, bytes, Gpu::get().current_pool, stream);
 }
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
     if (Gpu::get().pools.find(pool) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return allocate_async(out, bytes, pool, stream);
 }
@@ -239,7 +264,8 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute which, CUdevicept
     const Allocation* found = memory().find(pointer);
     return found != nullptr ? attribute(data, which, *found, pointer) : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* which, void** data, CUdeviceptr pointer) {
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* which, void** data,
+                                CUdeviceptr pointer) {
     if (which == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Allocation* found = memory().find(pointer);
     for (unsigned i = 0; i < count; ++i) {

@@ -96,8 +96,8 @@ CUresult param_info(const Function& function, size_t index, size_t* offset, size
 
 CUresult cuModuleLoadData(CUmodule* out, const void* image) { return load(out, image, {}); }
 CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) { return load(out, image, {}); }
-CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count, CUjit_option* options,
-                            void** values) {
+CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count,
+                            CUjit_option* options, void** values) {
     return load(out, image, read_jit_options(count, options, values));
 }
 CUresult cuModuleLoad(CUmodule* out, const char* path) {
@@ -112,7 +112,9 @@ CUresult cuModuleUnload(CUmodule handle) {
     unload_module(module);
     return CUDA_SUCCESS;
 }
-CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) { return give(mode, CU_MODULE_LAZY_LOADING); }
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+    return give(mode, CU_MODULE_LAZY_LOADING);
+}
 CUresult cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name) {
     Module* module = nullptr;
     TTT_EMU_TRY(find_module(handle, &module));
@@ -138,7 +140,8 @@ CUresult cuModuleEnumerateFunctions(CUfunction* out, unsigned int count, CUmodul
     }
     return CUDA_SUCCESS;
 }
-CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule handle, const char* name) {
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule handle,
+                              const char* name) {
     Module* module = nullptr;
     TTT_EMU_TRY(find_module(handle, &module));
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -149,8 +152,9 @@ CUresult cuLibraryLoadData(CUlibrary* out, const void* image, CUjit_option* opti
                            unsigned int count, CUlibraryOption*, void**, unsigned int) {
     return load_library(out, image, read_jit_options(count, options, values));
 }
-CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* options, void** values,
-                               unsigned int count, CUlibraryOption*, void**, unsigned int) {
+CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* options,
+                               void** values, unsigned int count, CUlibraryOption*, void**,
+                               unsigned int) {
     std::string bytes;
     if (!read_file(path, &bytes)) return CUDA_ERROR_FILE_NOT_FOUND;
     return load_library(out, bytes.c_str(), read_jit_options(count, options, values));
@@ -198,7 +202,8 @@ CUresult cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
     TTT_EMU_TRY(current_module(*library, &module));
     return give(out, ModuleHandles::handle_of(module));
 }
-CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary handle, const char* name) {
+CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary handle,
+                            const char* name) {
     Library* library = nullptr;
     Module* module = nullptr;
     TTT_EMU_TRY(find_library(handle, &library));
@@ -227,7 +232,8 @@ CUresult cuKernelGetName(const char** name, CUkernel handle) {
     *name = kernel->name.c_str();
     return CUDA_SUCCESS;
 }
-CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, CUdevice device) {
+CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle,
+                              CUdevice device) {
     TTT_EMU_TRY(need_device(device));
     Kernel* kernel = nullptr;
     TTT_EMU_TRY(find_kernel(handle, &kernel));
@@ -238,7 +244,8 @@ CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkern
     TTT_EMU_TRY(need_function(reinterpret_cast<CUfunction>(handle), &function));
     return get_attribute(*function, attribute, value);
 }
-CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice device) {
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
+                              CUdevice device) {
     TTT_EMU_TRY(need_device(device));
     Kernel* kernel = nullptr;
     TTT_EMU_TRY(find_kernel(handle, &kernel));

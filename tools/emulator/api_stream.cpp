@@ -10,7 +10,8 @@ namespace {
 CUresult create(CUstream* out, unsigned flags, int priority) {
     Context* context = nullptr;
     TTT_EMU_TRY(need_context(&context));
-    if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     auto made = std::make_unique<Stream>();
     made->id = Gpu::get().next_id();
     made->context = context;
@@ -60,7 +61,8 @@ CUresult begin(CUstream handle, std::shared_ptr<Graph> graph, std::vector<GraphN
     TTT_EMU_TRY(need_stream(handle, &stream));
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
     auto capture = std::make_shared<Capture>();
     capture->id = Gpu::get().next_id();
     capture->graph = std::move(graph);
@@ -73,18 +75,20 @@ CUresult begin(CUstream handle, std::shared_ptr<Graph> graph, std::vector<GraphN
     return CUDA_SUCCESS;
 }
 
-CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                      const CUgraphNode** nodes, size_t* count) {
+CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                      CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
     Stream* stream = nullptr;
     TTT_EMU_TRY(need_stream(handle, &stream));
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Capture* capture = stream->capture.get();
     if (capture == nullptr) return give(status, CU_STREAM_CAPTURE_STATUS_NONE);
-    *status = capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *status =
+        capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (capture->invalid) return CUDA_SUCCESS;
     give_if(id, capture->id);
     if (graph != nullptr) *graph = publish(capture->graph);
-    static_assert(sizeof(GraphNode*) == sizeof(CUgraphNode));  // handles are addresses: the list serves as it is
+    static_assert(sizeof(GraphNode*) ==
+                  sizeof(CUgraphNode));  // handles are addresses: the list serves as it is
     if (nodes != nullptr) *nodes = reinterpret_cast<const CUgraphNode*>(stream->leaves.data());
     give_if(count, stream->leaves.size());
     return CUDA_SUCCESS;
@@ -109,7 +113,8 @@ CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int prior
 CUresult cuStreamDestroy_v2(CUstream handle) {
     Stream* stream = Gpu::get().streams.find(handle);
     if (stream == nullptr || stream->legacy || stream->per_thread) return CUDA_ERROR_INVALID_HANDLE;
-    Context& context = *stream->context;  // its work still has to end before a context synchronisation does
+    Context& context =
+        *stream->context;  // its work still has to end before a context synchronisation does
     context.blocking_clock = std::max(context.blocking_clock, stream->clock);
     if (stream->capture != nullptr) stream->capture->invalid = true;
     Gpu::get().streams.remove(handle);
@@ -171,12 +176,14 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsigne
     TTT_EMU_TRY(need_stream(stream_handle, &stream));
     if (event->capture != nullptr) {  // the stream joins that capture
         if (event->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        if (stream->capture != nullptr && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        if (stream->capture != nullptr && stream->capture != event->capture)
+            return CUDA_ERROR_STREAM_CAPTURE_MERGE;
         if (stream->capture == nullptr) stream->leaves.clear();
         stream->capture = event->capture;
         for (GraphNode* node : event->nodes) {
             const auto& leaves = stream->leaves;
-            if (std::find(leaves.begin(), leaves.end(), node) == leaves.end()) stream->leaves.push_back(node);
+            if (std::find(leaves.begin(), leaves.end(), node) == leaves.end())
+                stream->leaves.push_back(node);
         }
         return CUDA_SUCCESS;
     }
@@ -184,7 +191,8 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsigne
     if (event->recorded) stream->clock = std::max(stream->clock, event->time);
     return CUDA_SUCCESS;
 }
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback call, void* data, unsigned int flags) {
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback call, void* data,
+                             unsigned int flags) {
     Stream* stream = nullptr;
     TTT_EMU_TRY(need_stream(handle, &stream));
     if (call == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -228,8 +236,12 @@ CUresult cuEventSynchronize(CUevent handle) {
     if (event->recorded) host_clock() = std::max(host_clock(), event->time);
     return event->context->sticky;
 }
-CUresult cuEventElapsedTime(float* out, CUevent first, CUevent second) { return elapsed(out, first, second); }
-CUresult cuEventElapsedTime_v2(float* out, CUevent first, CUevent second) { return elapsed(out, first, second); }
+CUresult cuEventElapsedTime(float* out, CUevent first, CUevent second) {
+    return elapsed(out, first, second);
+}
+CUresult cuEventElapsedTime_v2(float* out, CUevent first, CUevent second) {
+    return elapsed(out, first, second);
+}
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
     return begin(stream, std::make_shared<Graph>(), {}, mode);
@@ -237,8 +249,9 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
 CUresult cuStreamBeginCapture(CUstream stream) {
     return begin(stream, std::make_shared<Graph>(), {}, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
-CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph_handle, const CUgraphNode* dependencies,
-                                     const CUgraphEdgeData*, size_t count, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph_handle,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData*,
+                                     size_t count, CUstreamCaptureMode mode) {
     auto graph = find_graph(graph_handle);
     if (graph == nullptr || (count > 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<GraphNode*> leaves;
@@ -296,17 +309,19 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
 CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id) {
     return capture_info(handle, status, id, nullptr, nullptr, nullptr);
 }
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** nodes, size_t* count) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
     return capture_info(handle, status, id, graph, nodes, count);
 }
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count) {
+CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** nodes,
+                                   const CUgraphEdgeData** edges, size_t* count) {
     give_if(edges, nullptr);
     return capture_info(handle, status, id, graph, nodes, count);
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
+    if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
+        *mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     std::swap(*mode, thread_capture_mode());

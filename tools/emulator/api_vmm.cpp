@@ -1,4 +1,5 @@
-// Virtual memory management: physical allocations, address ranges, mappings, sharing through file descriptors.
+// Virtual memory management: physical allocations, address ranges, mappings, sharing through file
+// descriptors.
 #include <fcntl.h>
 
 #include <cstring>
@@ -17,7 +18,8 @@ CUresult find_physical(CUmemGenericAllocationHandle handle, Physical** physical)
 }
 
 CUresult check_properties(const CUmemAllocationProp* prop) {
-    if (prop == nullptr || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (prop == nullptr || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     TTT_EMU_TRY(need_device(prop->location.id));
     const unsigned handles = static_cast<unsigned>(prop->requestedHandleTypes);
@@ -31,8 +33,8 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
     TTT_EMU_TRY(check_properties(prop));
     return give(granularity, kGranularity);
 }
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* prop,
-                     unsigned long long flags) {
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* prop, unsigned long long flags) {
     if (handle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     TTT_EMU_TRY(check_properties(prop));
     Physical* made = nullptr;
@@ -48,12 +50,14 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
     const Allocation* found = memory().find(reinterpret_cast<uint64_t>(address));
-    if (handle == nullptr || found == nullptr || found->physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr || found == nullptr || found->physical == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     ++found->physical->handles;
     *handle = reinterpret_cast<CUmemGenericAllocationHandle>(found->physical);
     return CUDA_SUCCESS;
 }
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
+                                                CUmemGenericAllocationHandle handle) {
     Physical* physical = nullptr;
     TTT_EMU_TRY(find_physical(handle, &physical));
     if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -80,7 +84,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     Physical* physical = nullptr;
-    TTT_EMU_TRY(memory().import(static_cast<int>(reinterpret_cast<intptr_t>(os_handle)), &physical));
+    TTT_EMU_TRY(
+        memory().import(static_cast<int>(reinterpret_cast<intptr_t>(os_handle)), &physical));
     *handle = reinterpret_cast<CUmemGenericAllocationHandle>(physical);
     return CUDA_SUCCESS;
 }
@@ -91,31 +96,37 @@ CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t alignment, C
     TTT_EMU_TRY(memory().reserve(bytes, alignment, hint, &address));
     return give(out, address);
 }
-CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) { return memory().unreserve(address, bytes); }
-CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    return memory().unreserve(address, bytes);
+}
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
     Physical* physical = nullptr;
     TTT_EMU_TRY(find_physical(handle, &physical));
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return memory().map(Gpu::get().current(), address, bytes, offset, physical);
 }
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) { return memory().unmap(address, bytes); }
-CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count) {
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access,
+                        size_t count) {
     if (access == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
         if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
         TTT_EMU_TRY(need_device(access[i].location.id));
-        TTT_EMU_TRY(memory().set_access(address, bytes, access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
+        TTT_EMU_TRY(memory().set_access(address, bytes,
+                                        access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
                                         access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
     }
     return CUDA_SUCCESS;
 }
-CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr address) {
     if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto* visible = memory().space().find(address);
     if (memory().find(address) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (visible == nullptr) return give(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
-    return give(flags, visible->writable ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ);
+    return give(flags, visible->writable ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                         : CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
 }  // namespace ttt::emulator::api

@@ -1,5 +1,4 @@
 // Rules of stream capture: which calls are refused while one is going on.
-#define __CUDA_API_VERSION_INTERNAL 1
 #include "emulator/emu_log.h"
 #include "emulator/gpu.h"
 #include "emulator/thread_mode.h"
@@ -10,8 +9,8 @@ namespace {
 thread_local CUstreamCaptureMode t_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 thread_local char t_identity;
 
-// Captures that a possibly unsafe call of this thread breaks: its own ones unless it is relaxed; other threads' ones
-// when they and this thread's mode are global.
+// Captures that a possibly unsafe call of this thread breaks: its own ones unless it is relaxed;
+// other threads' ones when they and this thread's mode are global.
 bool affected(const Capture& capture) {
     if (capture.invalid || capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
     if (t_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;

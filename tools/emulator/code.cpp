@@ -1,4 +1,3 @@
-#define __CUDA_API_VERSION_INTERNAL 1
 #include "emulator/code.h"
 
 #include <fmt/format.h>
@@ -17,7 +16,8 @@ namespace ttt::emulator {
 namespace {
 
 constexpr uint32_t kDefaultMaxThreads = 1024;
-// A graph node costs about a quarter of a stream launch (0.97 against 3.9 µs for tiny kernels on an H200).
+// A graph node costs about a quarter of a stream launch (0.97 against 3.9 µs for tiny kernels on an
+// H200).
 constexpr double kGraphLaunchShare = 0.25;
 
 std::string arch_name() { return fmt::format("sm_{}", Gpu::get().device->arch); }
@@ -25,7 +25,8 @@ std::string arch_name() { return fmt::format("sm_{}", Gpu::get().device->arch); 
 compile::Compiler* assembler() {
     static auto* made = [] {
         auto found = compile::make_ptxas();
-        if (!found.ok()) note("no ptxas: rounding is predicted, not checked ({})", found.error().str());
+        if (!found.ok())
+            note("no ptxas: rounding is predicted, not checked ({})", found.error().str());
         return found.ok() ? std::move(found).value().release() : nullptr;
     }();
     return made;
@@ -36,7 +37,8 @@ compile::Compiler& estimator() {
     return *made;
 }
 
-// Fixes the rounding of one entry as the assembler fuses it (the emulated GPU has no machine code to read it from).
+// Fixes the rounding of one entry as the assembler fuses it (the emulated GPU has no machine code
+// to read it from).
 void pin(Part& part, const std::string& entry) {
     const ptx::Function* function = part.code.find(entry);
     if (function == nullptr || !xform::has_unrounded(part.code, *function)) return;
@@ -51,7 +53,8 @@ void pin(Part& part, const std::string& entry) {
         };
         const auto decided = xform::decide_pinning(part.code, entry, assemble);
         rule = xform::find_pin_rule(decided.rule).value_or(xform::PinRule::kDefault);
-        note("{}: rounding {} ({})", entry, decided.possible ? "pinned" : "predicted only", decided.evidence);
+        note("{}: rounding {} ({})", entry, decided.possible ? "pinned" : "predicted only",
+             decided.evidence);
     }
     xform::pin_in_place(part.code, *part.code.find(entry), rule);
 }
@@ -69,13 +72,18 @@ uint32_t directive(const ptx::Function& function, std::string_view name) {
 CUresult sticky_error(const ptx::Fault& fault) {
     using Kind = ptx::Fault::Kind;
     switch (fault.kind) {
-        case Kind::kIllegalAddress: return CUDA_ERROR_ILLEGAL_ADDRESS;
-        case Kind::kMisaligned: return CUDA_ERROR_MISALIGNED_ADDRESS;
-        case Kind::kIllegalInstruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-        case Kind::kBudget: return CUDA_ERROR_LAUNCH_TIMEOUT;
+        case Kind::kIllegalAddress:
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        case Kind::kMisaligned:
+            return CUDA_ERROR_MISALIGNED_ADDRESS;
+        case Kind::kIllegalInstruction:
+            return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+        case Kind::kBudget:
+            return CUDA_ERROR_LAUNCH_TIMEOUT;
         case Kind::kTrap:
         case Kind::kBarrier:
-        case Kind::kDivergence: return CUDA_ERROR_LAUNCH_FAILED;
+        case Kind::kDivergence:
+            return CUDA_ERROR_LAUNCH_FAILED;
     }
     return CUDA_ERROR_LAUNCH_FAILED;
 }
@@ -107,8 +115,8 @@ CUresult load_part(const std::string& text, const JitOptions& jit, std::unique_p
 
 }  // namespace
 
-CUresult load_module(Context* context, const std::vector<std::string>& texts, unsigned max_registers,
-                     const JitOptions& jit, Module** out) {
+CUresult load_module(Context* context, const std::vector<std::string>& texts,
+                     unsigned max_registers, const JitOptions& jit, Module** out) {
     auto made = std::make_unique<Module>();
     made->context = context;
     made->max_registers = max_registers;
@@ -154,7 +162,8 @@ CUresult get_function(Module& module, const std::string& name, Function** out) {
         made->part = part.get();
         made->name = name;
         made->params = ptx::param_layout(part->code, *entry);
-        for (const auto& p : made->params) made->param_bytes = std::max(made->param_bytes, p.offset + p.size);
+        for (const auto& p : made->params)
+            made->param_bytes = std::max(made->param_bytes, p.offset + p.size);
         uint32_t threads = directive(*entry, "reqntid");
         if (threads == 0) threads = directive(*entry, "maxntid");
         made->max_threads = threads != 0 ? threads : kDefaultMaxThreads;
@@ -175,7 +184,8 @@ std::vector<std::string> entry_names(const Module& module) {
     return names;
 }
 
-CUresult get_global(const Module& module, const std::string& name, CUdeviceptr* address, size_t* bytes) {
+CUresult get_global(const Module& module, const std::string& name, CUdeviceptr* address,
+                    size_t* bytes) {
     for (const auto& part : module.parts) {
         for (const auto& global : part->loaded->globals()) {
             if (global.name != name) continue;
@@ -214,26 +224,35 @@ CUresult get_attribute(Function& function, CUfunction_attribute attribute, int* 
     const int arch = static_cast<int>(Gpu::get().device->arch);
     const ptx::Module& code = function.part->code;
     switch (attribute) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(function.max_threads); break;
+        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+            *value = static_cast<int>(function.max_threads);
+            break;
         case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
             *value = static_cast<int>(resources_of(function).shared_bytes);
             break;
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
             *value = static_cast<int>(resources_of(function).local_bytes);
             break;
-        case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(resources_of(function).registers); break;
+        case CU_FUNC_ATTRIBUTE_NUM_REGS:
+            *value = static_cast<int>(resources_of(function).registers);
+            break;
         case CU_FUNC_ATTRIBUTE_PTX_VERSION: {
             const std::string_view target = code.target;
-            *value = target.starts_with("sm_") ? std::atoi(std::string(target.substr(3)).c_str()) : arch;
+            *value =
+                target.starts_with("sm_") ? std::atoi(std::string(target.substr(3)).c_str()) : arch;
             break;
         }
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = arch; break;
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            *value = static_cast<int>(Gpu::get().device->shared_per_block -
-                                      std::min(Gpu::get().device->shared_per_block,
-                                               resources_of(function).shared_bytes));
+        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+            *value = arch;
             break;
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = -1; break;
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            *value = static_cast<int>(
+                Gpu::get().device->shared_per_block -
+                std::min(Gpu::get().device->shared_per_block, resources_of(function).shared_bytes));
+            break;
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            *value = -1;
+            break;
         case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
         case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
         case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
@@ -241,8 +260,11 @@ CUresult get_attribute(Function& function, CUfunction_attribute attribute, int* 
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
         case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *value = 0; break;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+            *value = 0;
+            break;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
@@ -252,7 +274,8 @@ CUresult set_attribute(Function& function, CUfunction_attribute attribute, int v
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
             const auto limit = Gpu::get().device->shared_per_block_optin;
             const auto taken = resources_of(function).shared_bytes;
-            if (value < 0 || static_cast<uint64_t>(value) + taken > limit) return CUDA_ERROR_INVALID_VALUE;
+            if (value < 0 || static_cast<uint64_t>(value) + taken > limit)
+                return CUDA_ERROR_INVALID_VALUE;
             break;
         }
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
@@ -262,15 +285,18 @@ CUresult set_attribute(Function& function, CUfunction_attribute attribute, int v
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
         case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: break;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+            break;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
     function.attributes[attribute] = value;
     return CUDA_SUCCESS;
 }
 
 CUresult prepare(Function& function) {
-    if (function.program != nullptr || function.decode_error != CUDA_SUCCESS) return function.decode_error;
+    if (function.program != nullptr || function.decode_error != CUDA_SUCCESS)
+        return function.decode_error;
     pin(*function.part, function.name);
     auto decoded = ptx::Program::decode(*function.part->loaded, function.name);
     if (decoded.ok()) {
@@ -285,15 +311,17 @@ CUresult prepare(Function& function) {
 CUresult check_launch(Function& function, const KernelWork& work) {
     const uint64_t threads = work.block.count();
     constexpr uint32_t kMaxGridX = 0x7FFFFFFF, kMaxGridYZ = 65535, kMaxBlockZ = 64;
-    if (threads == 0 || work.grid.count() == 0 || work.grid.x > kMaxGridX || work.grid.y > kMaxGridYZ ||
-        work.grid.z > kMaxGridYZ || work.block.z > kMaxBlockZ || threads > kDefaultMaxThreads) {
+    if (threads == 0 || work.grid.count() == 0 || work.grid.x > kMaxGridX ||
+        work.grid.y > kMaxGridYZ || work.grid.z > kMaxGridYZ || work.block.z > kMaxBlockZ ||
+        threads > kDefaultMaxThreads) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (threads > function.max_threads) return CUDA_ERROR_INVALID_VALUE;
     int dynamic_limit = 0;
     if (work.dynamic_shared > 0) {
         get_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &dynamic_limit);
-        if (work.dynamic_shared > static_cast<uint64_t>(dynamic_limit)) return CUDA_ERROR_INVALID_VALUE;
+        if (work.dynamic_shared > static_cast<uint64_t>(dynamic_limit))
+            return CUDA_ERROR_INVALID_VALUE;
     }
     return prepare(function);
 }

@@ -1,5 +1,6 @@
-// Programs' code: images, modules, libraries, functions. A module's PTX is parsed when it is loaded; each entry is
-// pinned (its rounding fixed as the assembler fuses it) and decoded at its first launch.
+// Programs' code: images, modules, libraries, functions. A module's PTX is parsed when it is
+// loaded; each entry is pinned (its rounding fixed as the assembler fuses it) and decoded at its
+// first launch.
 #pragma once
 
 #include <cuda.h>
@@ -30,8 +31,8 @@ struct JitOptions {
 };
 JitOptions read_jit_options(unsigned count, CUjit_option* options, void** values);
 
-// PTX texts of an image that suit the device; each is one module part. Errors as the driver gives them, with the
-// reason in the error log.
+// PTX texts of an image that suit the device; each is one module part. Errors as the driver gives
+// them, with the reason in the error log.
 CUresult read_image(const void* image, std::vector<std::string>* texts, const JitOptions& jit);
 // Text given with its length (linker inputs, files).
 CUresult check_ptx(const std::string& text, const JitOptions& jit);
@@ -78,20 +79,22 @@ struct Kernel {
     std::unordered_map<int, int> attributes;
 };
 
-CUresult load_module(Context* context, const std::vector<std::string>& texts, unsigned max_registers,
-                     const JitOptions& jit, Module** out);
+CUresult load_module(Context* context, const std::vector<std::string>& texts,
+                     unsigned max_registers, const JitOptions& jit, Module** out);
 void unload_module(Module* module);
 CUresult module_of(Library& library, Context* context, Module** out);
 // The entry `name`, or CUDA_ERROR_NOT_FOUND.
 CUresult get_function(Module& module, const std::string& name, Function** out);
 std::vector<std::string> entry_names(const Module& module);
-CUresult get_global(const Module& module, const std::string& name, CUdeviceptr* address, size_t* bytes);
+CUresult get_global(const Module& module, const std::string& name, CUdeviceptr* address,
+                    size_t* bytes);
 
 // Registers, static shared and local bytes; computed once.
 const model::Resources& resources_of(Function& function);
 CUresult get_attribute(Function& function, CUfunction_attribute attribute, int* value);
 CUresult set_attribute(Function& function, CUfunction_attribute attribute, int value);
-// Decodes if that has not happened. CUDA_ERROR_NOT_SUPPORTED when the PTX holds something not executable here.
+// Decodes if that has not happened. CUDA_ERROR_NOT_SUPPORTED when the PTX holds something not
+// executable here.
 CUresult prepare(Function& function);
 CUresult check_launch(Function& function, const KernelWork& work);
 CUresult run_kernel(const KernelWork& work, bool in_graph, uint64_t* nanoseconds);

@@ -1,4 +1,3 @@
-#define __CUDA_API_VERSION_INTERNAL 1
 #include "emulator/device_attributes.h"
 
 namespace ttt::emulator {
@@ -9,7 +8,8 @@ struct Text {
     const char* name;
     const char* text;
 };
-#define TTT_ERROR(code, text) {code, #code, text}
+#define TTT_ERROR(code, text) \
+    { code, #code, text }
 const Text kTexts[] = {
     TTT_ERROR(CUDA_SUCCESS, "no error"),
     TTT_ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
@@ -20,9 +20,11 @@ const Text kTexts[] = {
     TTT_ERROR(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
     TTT_ERROR(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),
     TTT_ERROR(CUDA_ERROR_INVALID_CONTEXT, "invalid device context"),
-    TTT_ERROR(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device"),
+    TTT_ERROR(CUDA_ERROR_NO_BINARY_FOR_GPU,
+              "no kernel image is available for execution on the device"),
     TTT_ERROR(CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed"),
-    TTT_ERROR(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the provided PTX was compiled with an unsupported toolchain"),
+    TTT_ERROR(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+              "the provided PTX was compiled with an unsupported toolchain"),
     TTT_ERROR(CUDA_ERROR_FILE_NOT_FOUND, "file not found"),
     TTT_ERROR(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
     TTT_ERROR(CUDA_ERROR_NOT_FOUND, "named symbol not found"),
@@ -32,21 +34,29 @@ const Text kTexts[] = {
     TTT_ERROR(CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"),
     TTT_ERROR(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "primary context is active"),
     TTT_ERROR(CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed"),
-    TTT_ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"),
-    TTT_ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"),
+    TTT_ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+              "part or all of the requested memory range is already mapped"),
+    TTT_ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
+              "pointer does not correspond to a registered memory region"),
     TTT_ERROR(CUDA_ERROR_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"),
     TTT_ERROR(CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address"),
     TTT_ERROR(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
     TTT_ERROR(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks in cooperative launch"),
     TTT_ERROR(CUDA_ERROR_NOT_PERMITTED, "operation not permitted"),
     TTT_ERROR(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),
-    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"),
-    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"),
+    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+              "operation not permitted when stream is capturing"),
+    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+              "operation failed due to a previous error during capture"),
     TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not initiated in this stream"),
     TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work"),
-    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"),
-    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "attempt to terminate a thread-local capture sequence from another thread"),
-    TTT_ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"),
+    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+              "operation would make the legacy stream depend on a capturing blocking stream"),
+    TTT_ERROR(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+              "attempt to terminate a thread-local capture sequence from another thread"),
+    TTT_ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+              "the graph update was not performed because it included changes which violated "
+              "constraints specific to instantiated graph update"),
     TTT_ERROR(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 #undef TTT_ERROR
@@ -117,7 +127,9 @@ bool device_attribute(const model::Device& device, CUdevice_attribute attribute,
     if (attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return false;
     if (common_attribute(attribute, value)) return true;
     switch (attribute) {
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = integer(device.shared_per_block); break;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+            *value = integer(device.shared_per_block);
+            break;
         case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
             *value = integer(device.shared_per_block_optin);
             break;
@@ -133,19 +145,44 @@ bool device_attribute(const model::Device& device, CUdevice_attribute attribute,
         case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
             *value = integer(device.max_blocks_per_sm);
             break;
-        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = integer(device.sm_count); break;
-        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = integer(uint64_t{device.clock_mhz} * 1000); break;
-        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = device.integrated ? 3200000 : 3201000; break;
-        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = device.integrated ? 256 : 6144; break;
-        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = integer(device.l2_bytes); break;
-        case CU_DEVICE_ATTRIBUTE_INTEGRATED: *value = device.integrated ? 1 : 0; break;
-        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED: *value = device.integrated ? 0 : 1; break;
-        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *value = device.integrated ? 2 : 3; break;
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: *value = device.integrated ? 0 : 1; break;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = integer(device.arch / 10); break;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = integer(device.arch % 10); break;
-        case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: *value = device.arch == 90 ? 2 : 32; break;
-        default: *value = 0;  // a feature that is not there
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            *value = integer(device.sm_count);
+            break;
+        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+            *value = integer(uint64_t{device.clock_mhz} * 1000);
+            break;
+        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+            *value = device.integrated ? 3200000 : 3201000;
+            break;
+        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+            *value = device.integrated ? 256 : 6144;
+            break;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+            *value = integer(device.l2_bytes);
+            break;
+        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+            *value = device.integrated ? 1 : 0;
+            break;
+        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+            *value = device.integrated ? 0 : 1;
+            break;
+        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+            *value = device.integrated ? 2 : 3;
+            break;
+        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+            *value = device.integrated ? 0 : 1;
+            break;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+            *value = integer(device.arch / 10);
+            break;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+            *value = integer(device.arch % 10);
+            break;
+        case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
+            *value = device.arch == 90 ? 2 : 32;
+            break;
+        default:
+            *value = 0;  // a feature that is not there
     }
     return true;
 }

@@ -1,4 +1,3 @@
-#define __CUDA_API_VERSION_INTERNAL 1
 #include "emulator/device_memory.h"
 
 #include <fcntl.h>
@@ -22,7 +21,8 @@ std::byte* pointer(uint64_t address) { return reinterpret_cast<std::byte*>(addre
 
 // Lazily committed, so that a program may reserve as much as the real device has.
 std::byte* map_anonymous(uint64_t bytes, uint64_t at) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);
+    const int flags =
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);
     void* memory = ::mmap(pointer(at), bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
     if (at != 0 && memory != pointer(at)) {  // a kernel that does not know NOREPLACE
@@ -62,9 +62,10 @@ uint64_t AddressRanges::take(uint64_t bytes, uint64_t align) {
             return at;
         }
         const auto next = used_.upper_bound(at);
-        const uint64_t blocker = next == used_.begin() || std::prev(next)->first + std::prev(next)->second <= at
-                                     ? (next == used_.end() ? end_ : next->first + next->second)
-                                     : std::prev(next)->first + std::prev(next)->second;
+        const uint64_t blocker =
+            next == used_.begin() || std::prev(next)->first + std::prev(next)->second <= at
+                ? (next == used_.end() ? end_ : next->first + next->second)
+                : std::prev(next)->first + std::prev(next)->second;
         at = round_up(blocker, align);
     }
     return 0;
@@ -126,7 +127,8 @@ CUresult DeviceMemory::allocate_shared(Context* context, Allocation::Kind kind, 
     const uint64_t mapped = round_up(bytes, kPage);
     uint64_t at = shared_.take(mapped + kPage, kPage);
     std::byte* host = at != 0 ? map_anonymous(mapped, at) : nullptr;
-    if (host == nullptr) {  // address already taken, or a sanitizer owns it: anywhere, under an alias
+    if (host ==
+        nullptr) {  // address already taken, or a sanitizer owns it: anywhere, under an alias
         if (at != 0) shared_.give_back(at);
         host = map_anonymous(mapped, 0);
         if (host == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -198,7 +200,8 @@ CUresult DeviceMemory::free(uint64_t address, std::initializer_list<Allocation::
         if (alias == by_host_.end()) return CUDA_ERROR_INVALID_VALUE;
         it = table_.find(alias->second);
     }
-    if (it == table_.end() || std::find(kinds.begin(), kinds.end(), it->second.kind) == kinds.end()) {
+    if (it == table_.end() ||
+        std::find(kinds.begin(), kinds.end(), it->second.kind) == kinds.end()) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     drop(it);
@@ -266,11 +269,12 @@ void DeviceMemory::drop_unused(Physical* physical) {
 }
 
 CUresult DeviceMemory::reserve(uint64_t bytes, uint64_t align, uint64_t hint, uint64_t* address) {
-    if (bytes == 0 || bytes % kGranularity != 0 || address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0 || bytes % kGranularity != 0 || address == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     if ((align & (align - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
     align = std::max(align, kGranularity);
-    // The hint is honoured wherever the range is free, ordinary allocations' addresses included: replaying a launch at
-    // its original addresses depends on it.
+    // The hint is honoured wherever the range is free, ordinary allocations' addresses included:
+    // replaying a launch at its original addresses depends on it.
     uint64_t at = 0;
     if (hint != 0 && hint % kPage == 0) {
         if (virtual_.take_at(hint, bytes) || device_.take_at(hint, bytes)) at = hint;
@@ -299,13 +303,14 @@ CUresult DeviceMemory::map(Context* context, uint64_t address, uint64_t bytes, u
     if (range == reservations_.begin()) return CUDA_ERROR_INVALID_VALUE;
     --range;
     const uint64_t into = address - range->first;
-    if (bytes == 0 || into >= range->second || bytes > range->second - into || offset % kPage != 0 ||
-        offset > physical->bytes || bytes > physical->bytes - offset) {
+    if (bytes == 0 || into >= range->second || bytes > range->second - into ||
+        offset % kPage != 0 || offset > physical->bytes || bytes > physical->bytes - offset) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const auto next = table_.lower_bound(address);
     if (next != table_.end() && next->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (next != table_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) {
+    if (next != table_.begin() &&
+        std::prev(next)->first + std::prev(next)->second.bytes > address) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     void* host = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, physical->fd.get(),
@@ -381,7 +386,10 @@ const Allocation* DeviceMemory::find(uint64_t address) const {
 bool DeviceMemory::reachable(uint64_t address, uint64_t bytes, bool write) const {
     while (bytes > 0) {
         const auto* piece = space_.find(address);
-        if (piece == nullptr || (write ? !piece->writable : !piece->readable)) return false;
+        if (piece == nullptr) return false;
+        // Constant variables are read-only for kernels only; a mapping is read-only for copies too.
+        const bool ours = find(address) != nullptr;
+        if (ours && (write ? !piece->writable : !piece->readable)) return false;
         const uint64_t here = std::min(bytes, piece->base + piece->size - address);
         address += here;
         bytes -= here;
@@ -391,7 +399,8 @@ bool DeviceMemory::reachable(uint64_t address, uint64_t bytes, bool write) const
 
 bool DeviceMemory::copy(uint64_t to, uint64_t from, uint64_t bytes) {
     const bool to_device = is_device(to), from_device = is_device(from);
-    if ((to_device && !reachable(to, bytes, true)) || (from_device && !reachable(from, bytes, false))) {
+    if ((to_device && !reachable(to, bytes, true)) ||
+        (from_device && !reachable(from, bytes, false))) {
         return false;
     }
     while (bytes > 0) {  // adjacent mappings are one range to the program, but not to us
@@ -426,7 +435,8 @@ bool DeviceMemory::fill(uint64_t to, uint32_t value, unsigned value_bytes, uint6
         if (value_bytes == 1) {
             std::memset(target, static_cast<int>(value & 0xFF), here);
         } else {
-            for (uint64_t i = 0; i < here; i += value_bytes) std::memcpy(target + i, &value, value_bytes);
+            for (uint64_t i = 0; i < here; i += value_bytes)
+                std::memcpy(target + i, &value, value_bytes);
         }
         to += here;
         bytes -= here;

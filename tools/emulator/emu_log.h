@@ -1,4 +1,5 @@
-// Diagnostics of the emulated GPU: TTT_EMU_LOG names a file, or is "stderr"; nothing is written without it.
+// Diagnostics of the emulated GPU: TTT_EMU_LOG names a file, or is "stderr"; nothing is written
+// without it.
 #pragma once
 
 #include <fmt/format.h>

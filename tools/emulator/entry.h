@@ -1,4 +1,5 @@
-// What every generated entry point goes through: one lock, injected faults, sticky errors, and the only catch.
+// What every generated entry point goes through: one lock, injected faults, sticky errors, and the
+// only catch.
 #pragma once
 
 #include <cuda.h>

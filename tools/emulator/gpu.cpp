@@ -1,4 +1,3 @@
-#define __CUDA_API_VERSION_INTERNAL 1
 #include "emulator/gpu.h"
 
 #include <algorithm>
@@ -138,7 +137,8 @@ Function* Gpu::function(CUfunction handle) {
         get_function(*module, kernel->name, &function) != CUDA_SUCCESS) {
         return nullptr;
     }
-    for (const auto& [attribute, value] : kernel->attributes) function->attributes[attribute] = value;
+    for (const auto& [attribute, value] : kernel->attributes)
+        function->attributes[attribute] = value;
     return function;
 }
 

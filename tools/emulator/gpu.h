@@ -1,5 +1,6 @@
-// The state of the emulated GPU: one device, its contexts, streams, events, modules. One instance per process, never
-// destroyed (programs call the driver from exit handlers). Everything here is guarded by the call lock.
+// The state of the emulated GPU: one device, its contexts, streams, events, modules. One instance
+// per process, never destroyed (programs call the driver from exit handlers). Everything here is
+// guarded by the call lock.
 #pragma once
 
 #include <cuda.h>
@@ -24,8 +25,8 @@ struct Context {
     bool primary = false;
     int references = 0;  // primary only
     CUresult sticky = CUDA_SUCCESS;
-    uint64_t legacy_clock = 0;   // end of the last work on the legacy stream, ns
-    uint64_t blocking_clock = 0; // end of the last work on any blocking stream
+    uint64_t legacy_clock = 0;    // end of the last work on the legacy stream, ns
+    uint64_t blocking_clock = 0;  // end of the last work on any blocking stream
     std::unordered_map<int, size_t> limits;
     CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
     CUsharedconfig shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
@@ -91,15 +92,19 @@ class Gpu {
     CUresult initialise();
     Context* current() const;
     std::vector<Context*>& stack();  // of this thread
-    CUcontext handle(Context* context) const { return Handles<Context, CUcontext>::handle_of(context); }
+    CUcontext handle(Context* context) const {
+        return Handles<Context, CUcontext>::handle_of(context);
+    }
     Context* create_context(unsigned flags, bool primary);
     void destroy_context(Context* context);
     Context* primary = nullptr;
     unsigned primary_flags = 0;
 
-    // Stream behind a handle; 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD included. nullptr: invalid.
+    // Stream behind a handle; 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD included. nullptr:
+    // invalid.
     Stream* stream(CUstream handle);
-    // Function behind a CUfunction, or a CUkernel cast to one (its function in the current context).
+    // Function behind a CUfunction, or a CUkernel cast to one (its function in the current
+    // context).
     Function* function(CUfunction handle);
     uint64_t next_id() { return ++last_id_; }
 
@@ -127,7 +132,8 @@ void advance(Stream& stream, uint64_t nanoseconds);
 // A copy or set that blocks the host: on the legacy stream.
 CUresult run_blocking(Work work);
 
-// CUDA_SUCCESS, or the error of a call that may not run while a capture is going on, which it also invalidates.
+// CUDA_SUCCESS, or the error of a call that may not run while a capture is going on, which it also
+// invalidates.
 CUresult refuse_in_capture();
 // Likewise for a call that implicitly uses the legacy stream.
 CUresult refuse_legacy_in_capture();

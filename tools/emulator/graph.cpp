@@ -1,4 +1,3 @@
-#define __CUDA_API_VERSION_INTERNAL 1
 #include "emulator/graph.h"
 
 #include <algorithm>
@@ -11,9 +10,9 @@ namespace {
 
 CUgraphNodeType type_of(const Work& work) {
     constexpr CUgraphNodeType kTypes[] = {
-        CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,     CU_GRAPH_NODE_TYPE_MEMCPY,
-        CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-        CU_GRAPH_NODE_TYPE_WAIT_EVENT,   CU_GRAPH_NODE_TYPE_GRAPH};
+        CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
+        CU_GRAPH_NODE_TYPE_MEMSET,     CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+        CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_GRAPH};
     return kTypes[work.index()];
 }
 
@@ -93,7 +92,8 @@ std::shared_ptr<Graph> clone(const Graph& graph) {
         made[node.get()] = twin;
     }
     for (const auto& node : graph.nodes) {
-        for (const GraphNode* d : node->dependencies) made[node.get()]->dependencies.push_back(made[d]);
+        for (const GraphNode* d : node->dependencies)
+            made[node.get()]->dependencies.push_back(made[d]);
     }
     return copy;
 }

@@ -1,4 +1,5 @@
-// Graphs: nodes with work and dependencies, and their executable copies. Callers hold the call lock.
+// Graphs: nodes with work and dependencies, and their executable copies. Callers hold the call
+// lock.
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +15,7 @@ struct GraphNode {
     Graph* graph = nullptr;
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     Work work;
-    CUDA_KERNEL_NODE_PARAMS kernel{};   // getter views, pointing into `work`
+    CUDA_KERNEL_NODE_PARAMS kernel{};  // getter views, pointing into `work`
     CUDA_MEMSET_NODE_PARAMS memset{};
     std::vector<GraphNode*> dependencies;
     const GraphNode* origin = nullptr;  // in a clone: the node it was cloned from

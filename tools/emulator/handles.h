@@ -1,5 +1,5 @@
-// Objects behind driver handles: a handle is the object's address, valid only while the table holds it, so a stale or
-// foreign handle is an error and never a crash. Callers hold the call lock.
+// Objects behind driver handles: a handle is the object's address, valid only while the table holds
+// it, so a stale or foreign handle is an error and never a crash. Callers hold the call lock.
 #pragma once
 
 #include <memory>

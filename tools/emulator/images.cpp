@@ -1,5 +1,5 @@
-// What programs hand to cuModuleLoadData and its relatives, turned into PTX texts, with the driver's error codes.
-#define __CUDA_API_VERSION_INTERNAL 1
+// What programs hand to cuModuleLoadData and its relatives, turned into PTX texts, with the
+// driver's error codes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,9 @@ CUresult check_target(const image::PtxTarget& target, const JitOptions& jit) {
     const uint32_t arch = Gpu::get().device->arch;
     if (target.arch <= arch && (target.suffix != 'a' || target.arch == arch)) return CUDA_SUCCESS;
     const std::string suffix(target.suffix != 0 ? 1 : 0, target.suffix);
-    return refuse(CUDA_ERROR_INVALID_PTX, jit,
-                  fmt::format("PTX of target sm_{}{} does not run on sm_{}", target.arch, suffix, arch));
+    return refuse(
+        CUDA_ERROR_INVALID_PTX, jit,
+        fmt::format("PTX of target sm_{}{} does not run on sm_{}", target.arch, suffix, arch));
 }
 
 CUresult add_entries(std::span<const std::byte> blob, std::vector<std::string>* texts,
@@ -42,10 +43,11 @@ CUresult add_entries(std::span<const std::byte> blob, std::vector<std::string>* 
     if (!entries.ok()) return refuse(CUDA_ERROR_INVALID_IMAGE, jit, entries.error().str());
     const image::Entry* best = image::best_ptx(*entries, Gpu::get().device->arch);
     if (best == nullptr) {
-        return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, jit,
-                      fmt::format("no PTX for sm_{} or older in the image; the emulated GPU does not "
-                                  "execute machine code",
-                                  Gpu::get().device->arch));
+        return refuse(
+            CUDA_ERROR_NO_BINARY_FOR_GPU, jit,
+            fmt::format("no PTX for sm_{} or older in the image; the emulated GPU does not "
+                        "execute machine code",
+                        Gpu::get().device->arch));
     }
     auto text = image::contents(*best);
     if (!text.ok()) return refuse(CUDA_ERROR_INVALID_IMAGE, jit, text.error().str());
@@ -61,18 +63,25 @@ JitOptions read_jit_options(unsigned count, CUjit_option* options, void** values
     for (unsigned i = 0; i < count; ++i) {
         const auto value = reinterpret_cast<uintptr_t>(values[i]);
         switch (options[i]) {
-            case CU_JIT_MAX_REGISTERS: jit.max_registers = static_cast<unsigned>(value); break;
-            case CU_JIT_ERROR_LOG_BUFFER: jit.error_log = static_cast<char*>(values[i]); break;
+            case CU_JIT_MAX_REGISTERS:
+                jit.max_registers = static_cast<unsigned>(value);
+                break;
+            case CU_JIT_ERROR_LOG_BUFFER:
+                jit.error_log = static_cast<char*>(values[i]);
+                break;
             case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
                 jit.error_log_bytes = static_cast<unsigned>(value);
                 jit.error_log_size = &values[i];
                 break;
-            case CU_JIT_INFO_LOG_BUFFER: jit.info_log = static_cast<char*>(values[i]); break;
+            case CU_JIT_INFO_LOG_BUFFER:
+                jit.info_log = static_cast<char*>(values[i]);
+                break;
             case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
                 jit.info_log_bytes = static_cast<unsigned>(value);
                 jit.info_log_size = &values[i];
                 break;
-            default: break;  // the others change speed or debug data only
+            default:
+                break;  // the others change speed or debug data only
         }
     }
     if (jit.error_log_size != nullptr) *jit.error_log_size = nullptr;
@@ -87,14 +96,14 @@ CUresult check_ptx(const std::string& text, const JitOptions& jit) {
     const unsigned version = target.version;  // before parsing: newer PTX may not parse at all
     if (version > kMaxPtxVersion) {
         return refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, jit,
-                      fmt::format("PTX version {}.{} is newer than {}.{}", version / 10, version % 10,
-                                  kMaxPtxVersion / 10, kMaxPtxVersion % 10));
+                      fmt::format("PTX version {}.{} is newer than {}.{}", version / 10,
+                                  version % 10, kMaxPtxVersion / 10, kMaxPtxVersion % 10));
     }
     const auto parsed = ptx::parse(text);
     if (!parsed.ok()) {
         return refuse(CUDA_ERROR_INVALID_PTX, jit,
-                      fmt::format("ptxas application ptx input, line {}; error : {}", parsed.error().line,
-                                  parsed.error().str()));
+                      fmt::format("ptxas application ptx input, line {}; error : {}",
+                                  parsed.error().line, parsed.error().str()));
     }
     return check_target(target, jit);
 }

@@ -1,4 +1,3 @@
-#define __CUDA_API_VERSION_INTERNAL 1
 #include "emulator/work.h"
 
 #include <algorithm>
@@ -22,7 +21,8 @@ double copy_ns(const CopyWork& copy) {
     const model::Device& device = *Gpu::get().device;
     const double bytes = static_cast<double>(copy.width * copy.height * copy.depth);
     const bool inside = is_bytes_on_device(copy.to) && is_bytes_on_device(copy.from);
-    // Within the device each byte is read and written by the same memory; so it is on an integrated GPU.
+    // Within the device each byte is read and written by the same memory; so it is on an integrated
+    // GPU.
     const double gbps = inside || device.integrated ? device.dram_gbps / 2 : kHostLinkGbps;
     return (kCopyNs + bytes / gbps) * driver_table::process_fault_plan().copy_slowdown();
 }
@@ -45,13 +45,14 @@ struct Executor {
     uint64_t* nanoseconds;
 
     CUresult operator()(const EmptyWork&) const { return CUDA_SUCCESS; }
-    CUresult operator()(const KernelWork& work) const { return run_kernel(work, in_graph, nanoseconds); }
+    CUresult operator()(const KernelWork& work) const {
+        return run_kernel(work, in_graph, nanoseconds);
+    }
     CUresult operator()(const CopyWork& copy) const {
         DeviceMemory& memory = *Gpu::get().memory;
         *nanoseconds = static_cast<uint64_t>(std::llround(copy_ns(copy)));
-        const bool done = each_row(copy, [&](uint64_t to, uint64_t from) {
-            return memory.copy(to, from, copy.width);
-        });
+        const bool done = each_row(
+            copy, [&](uint64_t to, uint64_t from) { return memory.copy(to, from, copy.width); });
         return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     CUresult operator()(const FillWork& fill) const {
@@ -59,7 +60,8 @@ struct Executor {
         const double bytes = static_cast<double>(fill.width * fill.height * fill.value_bytes);
         *nanoseconds = static_cast<uint64_t>(std::llround(kCopyNs + bytes / gpu.device->dram_gbps));
         for (uint64_t y = 0; y < fill.height; ++y) {
-            if (!gpu.memory->fill(fill.to + y * fill.pitch, fill.value, fill.value_bytes, fill.width)) {
+            if (!gpu.memory->fill(fill.to + y * fill.pitch, fill.value, fill.value_bytes,
+                                  fill.width)) {
                 return CUDA_ERROR_INVALID_VALUE;
             }
         }
@@ -138,7 +140,8 @@ CUresult submit(Stream& stream, Work work) {
         return CUDA_SUCCESS;
     }
     if (stream.legacy) {
-        if (const CUresult refused = refuse_legacy_in_capture(); refused != CUDA_SUCCESS) return refused;
+        if (const CUresult refused = refuse_legacy_in_capture(); refused != CUDA_SUCCESS)
+            return refused;
     }
     uint64_t nanoseconds = 0;
     const CUresult result = execute(work, false, &nanoseconds);
@@ -149,7 +152,8 @@ CUresult submit(Stream& stream, Work work) {
 CUresult run_blocking(Work work) {
     Context* context = nullptr;
     if (const CUresult bad = need_context(&context); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult refused = refuse_legacy_in_capture(); refused != CUDA_SUCCESS) return refused;
+    if (const CUresult refused = refuse_legacy_in_capture(); refused != CUDA_SUCCESS)
+        return refused;
     Stream* stream = Gpu::get().stream(nullptr);
     const CUresult result = submit(*stream, std::move(work));
     wait_for(*stream);

@@ -1,4 +1,5 @@
-// One unit of work: what a stream executes now, or a graph node keeps for later. Plain data; work.cpp executes it.
+// One unit of work: what a stream executes now, or a graph node keeps for later. Plain data;
+// work.cpp executes it.
 #pragma once
 
 #include <cuda.h>
@@ -22,8 +23,8 @@ struct KernelWork {
     CUfunction handle = nullptr;  // as the program gave it: a CUkernel cast, maybe
     Dim3 grid, block;
     uint32_t dynamic_shared = 0;
-    std::vector<std::byte> params;            // packed
-    std::vector<void*> param_pointers;        // for cuGraphKernelNodeGetParams: into `params`
+    std::vector<std::byte> params;      // packed
+    std::vector<void*> param_pointers;  // for cuGraphKernelNodeGetParams: into `params`
     std::vector<CUlaunchAttribute> attributes;
 };
 struct CopyWork {  // rows × slices of `width` bytes
@@ -43,15 +44,22 @@ struct HostWork {
     void* data = nullptr;
 };
 struct EmptyWork {};
-struct EventRecordWork { Event* event = nullptr; };
-struct EventWaitWork { Event* event = nullptr; };
-struct ChildWork { std::shared_ptr<Graph> graph; };
+struct EventRecordWork {
+    Event* event = nullptr;
+};
+struct EventWaitWork {
+    Event* event = nullptr;
+};
+struct ChildWork {
+    std::shared_ptr<Graph> graph;
+};
 
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, EventRecordWork,
                           EventWaitWork, ChildWork>;
 
-// Executes the work and gives its simulated duration. `in_graph`: launches inside a graph cost less. A kernel fault
-// leaves the sticky error in the current context and still is CUDA_SUCCESS here: the launch was accepted.
+// Executes the work and gives its simulated duration. `in_graph`: launches inside a graph cost
+// less. A kernel fault leaves the sticky error in the current context and still is CUDA_SUCCESS
+// here: the launch was accepted.
 CUresult execute(const Work& work, bool in_graph, uint64_t* nanoseconds);
 
 // Bytes may be copied or set as asked; checked before anything is queued.

@@ -1,5 +1,5 @@
-// The driver under test, loaded as programs load it, and a few shared kernels. Each test binary runs with
-// LD_LIBRARY_PATH at the emulated GPU.
+// The driver under test, loaded as programs load it, and a few shared kernels. Each test binary
+// runs with LD_LIBRARY_PATH at the emulated GPU.
 #pragma once
 
 #include <cuda.h>
@@ -24,7 +24,8 @@ F* driver_function(const char* name) {
 #define TTT_STRING(x) TTT_STRING_(x)
 #define CU(function) (*::ttt::test::driver_function<decltype(function)>(TTT_STRING(function)))
 
-// A current primary context for one test; reset afterwards, so that a sticky error does not leak into the next.
+// A current primary context for one test; reset afterwards, so that a sticky error does not leak
+// into the next.
 struct Emulator : testing::Test {
     void SetUp() override {
         ASSERT_NE(driver_library(), nullptr) << dlerror();

@@ -30,9 +30,9 @@ TEST(FaultPlan, OpenRangesAndSymbols) {
 }
 
 TEST(FaultPlan, BadRulesAreNamedAndIgnored) {
-    for (const char* text : {"cuInit", "cuInit:1", "cuInit=1", "cuInit:0=1", "cuInit:x=1", "cuInit:1=", "cuInit:1=0",
-                             ":1=1", "cuInit:1=fault", "copy:slow=0", "copy:slow=-1", "copy:slow=nan", "disk:slow=2",
-                             "cuInit:1=-5"}) {
+    for (const char* text : {"cuInit", "cuInit:1", "cuInit=1", "cuInit:0=1", "cuInit:x=1",
+                             "cuInit:1=", "cuInit:1=0", ":1=1", "cuInit:1=fault", "copy:slow=0",
+                             "copy:slow=-1", "copy:slow=nan", "disk:slow=2", "cuInit:1=-5"}) {
         const FaultPlan plan(text);
         EXPECT_TRUE(plan.empty()) << text;
         EXPECT_NE(plan.problems().find(text), std::string::npos) << text;

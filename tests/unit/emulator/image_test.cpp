@@ -15,15 +15,19 @@ struct Image : Emulator {
 };
 
 TEST_F(Image, NewerPtxIsItsOwnError) {
-    EXPECT_EQ(load_code(".version 99.0\n.target sm_80\n.address_size 64\n"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    EXPECT_EQ(load_code(".version 99.0\n.target sm_80\n.address_size 64\n"),
+              CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
 TEST_F(Image, PtxOfANewerTargetIsRefused) {
-    EXPECT_EQ(load_code(".version 8.0\n.target sm_121\n.address_size 64\n"), CUDA_ERROR_INVALID_PTX);
+    EXPECT_EQ(load_code(".version 8.0\n.target sm_121\n.address_size 64\n"),
+              CUDA_ERROR_INVALID_PTX);
 }
 
 TEST_F(Image, InvalidPtxExplainsItselfInTheLog) {
-    const char* text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n    mov.u32 %r1 %r2;\n";
+    const char* text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n    mov.u32 %r1 "
+        "%r2;\n";
     char log[512] = {};
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
@@ -43,7 +47,8 @@ TEST_F(Image, LinkerReturnsAnImageThatLoads) {
     CUlinkState state = nullptr;
     ASSERT_EQ(CU(cuLinkCreate)(0, nullptr, nullptr, &state), CUDA_SUCCESS);
     std::string text = kAdd;
-    ASSERT_EQ(CU(cuLinkAddData)(state, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "add", 0, nullptr, nullptr),
+    ASSERT_EQ(CU(cuLinkAddData)(state, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "add", 0,
+                                nullptr, nullptr),
               CUDA_SUCCESS);
     void* image = nullptr;
     size_t bytes = 0;

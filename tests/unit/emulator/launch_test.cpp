@@ -34,7 +34,8 @@ struct Launch : Emulator {
 TEST_F(Launch, PointerParameters) {
     prepare();
     void* params[] = {&da, &db, &dc, &n};
-    EXPECT_EQ(CU(cuLaunchKernel)(add, 8, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuLaunchKernel)(add, 8, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_SUCCESS);
     EXPECT_EQ(CU(cuCtxSynchronize)(), CUDA_SUCCESS);
     expect_sums();
 }
@@ -48,10 +49,12 @@ TEST_F(Launch, PackedParameters) {
     size_t bytes = 28;
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
-    EXPECT_EQ(CU(cuLaunchKernel)(add, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuLaunchKernel)(add, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra),
+              CUDA_SUCCESS);
     expect_sums();
     bytes = 12;  // too few for the kernel
-    EXPECT_EQ(CU(cuLaunchKernel)(add, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuLaunchKernel)(add, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra),
+              CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(Launch, ExtendedAndPerThreadForms) {
@@ -73,12 +76,17 @@ TEST_F(Launch, ExtendedAndPerThreadForms) {
 TEST_F(Launch, BadGeometryAndHandlesAreRefused) {
     prepare();
     void* params[] = {&da, &db, &dc, &n};
-    EXPECT_EQ(CU(cuLaunchKernel)(add, 0, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(CU(cuLaunchKernel)(add, 1, 1, 1, 1025, 1, 1, 0, nullptr, params, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(CU(cuLaunchKernel)(add, 1, 1, 1, 32, 1, 1, 1 << 20, nullptr, params, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(CU(cuLaunchKernel)(nullptr, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(CU(cuLaunchKernel)(add, 0, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuLaunchKernel)(add, 1, 1, 1, 1025, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuLaunchKernel)(add, 1, 1, 1, 32, 1, 1, 1 << 20, nullptr, params, nullptr),
+              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuLaunchKernel)(nullptr, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_ERROR_INVALID_HANDLE);
     const auto wild = reinterpret_cast<CUfunction>(&n);
-    EXPECT_EQ(CU(cuLaunchKernel)(wild, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(CU(cuLaunchKernel)(wild, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST_F(Launch, ModuleVariablesAreInitialisedAndReachable) {
@@ -93,7 +101,8 @@ TEST_F(Launch, ModuleVariablesAreInitialisedAndReachable) {
     CUdeviceptr out = allocate(32 * 4);
     unsigned value = 42, count = 0;
     void* params[] = {&out, &value};
-    ASSERT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_SUCCESS);
     ASSERT_EQ(CU(cuMemcpyDtoH)(&count, total, 4), CUDA_SUCCESS);
     EXPECT_EQ(count, 5u + 32u);
     unsigned filled[32];
@@ -107,11 +116,13 @@ TEST_F(Launch, AFaultIsStickyUntilTheContextIsReset) {
     CUdeviceptr out = allocate(16 * 4);  // for a block of 64: the upper threads write beyond it
     unsigned value = 1;
     void* params[] = {&out, &value};
-    EXPECT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 64, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 64, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_SUCCESS);
     EXPECT_EQ(CU(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
     CUdeviceptr more = 0;
     EXPECT_EQ(CU(cuMemAlloc)(&more, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT_EQ(CU(cuMemFree)(out), CUDA_ERROR_ILLEGAL_ADDRESS);
     ASSERT_EQ(CU(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
     ASSERT_EQ(CU(cuDevicePrimaryCtxRetain)(&context, 0), CUDA_SUCCESS);
@@ -125,7 +136,8 @@ TEST_F(Launch, UseAfterFreeIsAFault) {
     ASSERT_EQ(CU(cuMemFree)(out), CUDA_SUCCESS);
     unsigned value = 1;
     void* params[] = {&out, &value};
-    EXPECT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_SUCCESS);
     EXPECT_EQ(CU(cuStreamSynchronize)(nullptr), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -137,7 +149,8 @@ TEST_F(Launch, EventsShowSimulatedTimeThatRepeats) {
     ASSERT_EQ(CU(cuEventCreate)(&second, 0), CUDA_SUCCESS);
     const auto time = [&](unsigned blocks) {
         EXPECT_EQ(CU(cuEventRecord)(first, nullptr), CUDA_SUCCESS);
-        EXPECT_EQ(CU(cuLaunchKernel)(add, blocks, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+        EXPECT_EQ(CU(cuLaunchKernel)(add, blocks, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr),
+                  CUDA_SUCCESS);
         EXPECT_EQ(CU(cuEventRecord)(second, nullptr), CUDA_SUCCESS);
         EXPECT_EQ(CU(cuEventSynchronize)(second), CUDA_SUCCESS);
         float ms = 0;
@@ -157,7 +170,8 @@ TEST_F(Launch, KernelAttributesAndOccupancy) {
     EXPECT_EQ(CU(cuFuncGetAttribute)(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, add), CUDA_SUCCESS);
     EXPECT_GT(registers, 0);
     EXPECT_LE(registers, 255);
-    EXPECT_EQ(CU(cuFuncGetAttribute)(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, add), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuFuncGetAttribute)(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, add),
+              CUDA_SUCCESS);
     EXPECT_EQ(threads, 1024);
     EXPECT_EQ(CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, add, 256, 0), CUDA_SUCCESS);
     EXPECT_EQ(blocks, 8);  // 2048 threads per multiprocessor
@@ -171,7 +185,8 @@ TEST_F(Launch, KernelAttributesAndOccupancy) {
 TEST_F(Launch, LibrariesAndTheirKernels) {
     prepare();
     CUlibrary library = nullptr;
-    ASSERT_EQ(CU(cuLibraryLoadData)(&library, kAdd, nullptr, nullptr, 0, nullptr, nullptr, 0), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuLibraryLoadData)(&library, kAdd, nullptr, nullptr, 0, nullptr, nullptr, 0),
+              CUDA_SUCCESS);
     CUkernel kernel = nullptr;
     ASSERT_EQ(CU(cuLibraryGetKernel)(&kernel, library, "add"), CUDA_SUCCESS);
     EXPECT_EQ(CU(cuLibraryGetKernel)(&kernel, library, "missing"), CUDA_ERROR_NOT_FOUND);
@@ -181,7 +196,8 @@ TEST_F(Launch, LibrariesAndTheirKernels) {
     EXPECT_STREQ(name, "add");
     EXPECT_NE(CU(cuFuncGetName)(&name, as_function), CUDA_SUCCESS);  // as on hardware
     void* params[] = {&da, &db, &dc, &n};
-    EXPECT_EQ(CU(cuLaunchKernel)(as_function, 8, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuLaunchKernel)(as_function, 8, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_SUCCESS);
     expect_sums();
     CUfunction function = nullptr;
     EXPECT_EQ(CU(cuKernelGetFunction)(&function, kernel), CUDA_SUCCESS);

@@ -23,7 +23,8 @@ TEST_F(Memory, AttributesAndRanges) {
     unsigned type = 0;
     EXPECT_EQ(CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p), CUDA_SUCCESS);
     EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
-    EXPECT_EQ(CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 0x1234), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 0x1234),
+              CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(CU(cuMemFree)(p + 4), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(CU(cuMemFree)(p), CUDA_SUCCESS);
     EXPECT_EQ(CU(cuMemFree)(p), CUDA_ERROR_INVALID_VALUE);
@@ -75,7 +76,8 @@ TEST_F(Memory, PinnedAndManagedMemoryHaveOneAddress) {
     unsigned value = 9;
     for (CUdeviceptr out : {device, managed}) {
         void* params[] = {&out, &value};
-        ASSERT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+        ASSERT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr),
+                  CUDA_SUCCESS);
         ASSERT_EQ(CU(cuCtxSynchronize)(), CUDA_SUCCESS);
     }
     EXPECT_EQ(static_cast<unsigned*>(pinned)[31], 9u);
@@ -87,13 +89,15 @@ TEST_F(Memory, PinnedAndManagedMemoryHaveOneAddress) {
 TEST_F(Memory, RegisteredMemoryIsReachable) {
     std::vector<unsigned> host(32);
     ASSERT_EQ(CU(cuMemHostRegister)(host.data(), 128, 0), CUDA_SUCCESS);
-    EXPECT_EQ(CU(cuMemHostRegister)(host.data(), 128, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    EXPECT_EQ(CU(cuMemHostRegister)(host.data(), 128, 0),
+              CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     CUdeviceptr out = 0;
     ASSERT_EQ(CU(cuMemHostGetDevicePointer)(&out, host.data(), 0), CUDA_SUCCESS);
     CUfunction fill = load(kFill, "fill");
     unsigned value = 3;
     void* params[] = {&out, &value};
-    ASSERT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr),
+              CUDA_SUCCESS);
     EXPECT_EQ(host[31], 3u);
     EXPECT_EQ(CU(cuMemHostUnregister)(host.data()), CUDA_SUCCESS);
     EXPECT_EQ(CU(cuMemHostUnregister)(host.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -114,7 +118,8 @@ CUmemAllocationProp shareable() {
 }
 
 CUresult map(Mapping* mapping, CUmemAccess_flags access) {
-    if (CU(cuMemAddressReserve)(&mapping->address, kMapped, 0, 0, 0) != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
+    if (CU(cuMemAddressReserve)(&mapping->address, kMapped, 0, 0, 0) != CUDA_SUCCESS)
+        return CUDA_ERROR_UNKNOWN;
     if (const auto bad = CU(cuMemMap)(mapping->address, kMapped, 0, mapping->handle, 0)) return bad;
     CUmemAccessDesc desc{};
     desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -130,7 +135,9 @@ int child(int fd) {
     if (CU(cuDevicePrimaryCtxRetain)(&context, 0) != CUDA_SUCCESS) return 3;
     if (CU(cuCtxSetCurrent)(context) != CUDA_SUCCESS) return 4;
     void* os_handle = reinterpret_cast<void*>(static_cast<intptr_t>(fd));
-    if (CU(cuMemImportFromShareableHandle)(&mapping.handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) return 5;
+    if (CU(cuMemImportFromShareableHandle)(&mapping.handle, os_handle,
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+        return 5;
     if (map(&mapping, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) return 6;
     unsigned word = 0;
     if (CU(cuMemcpyDtoH)(&word, mapping.address, 4) || word != 0x11111111) return 7;
@@ -140,11 +147,13 @@ int child(int fd) {
 }
 
 TEST(SharedMemory, AnotherProcessMapsTheSameBytes) {
-    // Before this process uses the driver: a forked child may not use a driver that its parent has started.
+    // Before this process uses the driver: a forked child may not use a driver that its parent has
+    // started.
     int to_child[2];
     ASSERT_EQ(pipe(to_child), 0);
     const CUmemAllocationProp prop = shareable();
-    // The parent must create the memory first, so the child is a fresh program: this binary with a special argument.
+    // The parent must create the memory first, so the child is a fresh program: this binary with a
+    // special argument.
     ASSERT_EQ(CU(cuInit)(0), CUDA_SUCCESS);
     CUcontext context = nullptr;
     ASSERT_EQ(CU(cuDevicePrimaryCtxRetain)(&context, 0), CUDA_SUCCESS);
@@ -155,12 +164,14 @@ TEST(SharedMemory, AnotherProcessMapsTheSameBytes) {
     const unsigned mark = 0x11111111;
     ASSERT_EQ(CU(cuMemcpyHtoD)(mapping.address, &mark, 4), CUDA_SUCCESS);
     int fd = -1;
-    ASSERT_EQ(CU(cuMemExportToShareableHandle)(&fd, mapping.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+    ASSERT_EQ(CU(cuMemExportToShareableHandle)(&fd, mapping.handle,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
               CUDA_SUCCESS);
     const pid_t pid = fork();
     if (pid == 0) {
         const int inherited = dup(fd);  // without close-on-exec
-        execl("/proc/self/exe", "test_emulator", "--shared-memory-child", std::to_string(inherited).c_str(), nullptr);
+        execl("/proc/self/exe", "test_emulator", "--shared-memory-child",
+              std::to_string(inherited).c_str(), nullptr);
         _exit(9);
     }
     int status = 0;
@@ -171,7 +182,8 @@ TEST(SharedMemory, AnotherProcessMapsTheSameBytes) {
     ASSERT_EQ(CU(cuMemcpyDtoH)(words, mapping.address, 8), CUDA_SUCCESS);
     EXPECT_EQ(words[0], 0x11111111u);
     EXPECT_EQ(words[1], 0x22222222u);
-    EXPECT_EQ(CU(cuMemAddressFree)(mapping.address, kMapped), CUDA_ERROR_INVALID_VALUE);  // still mapped
+    EXPECT_EQ(CU(cuMemAddressFree)(mapping.address, kMapped),
+              CUDA_ERROR_INVALID_VALUE);  // still mapped
     EXPECT_EQ(CU(cuMemUnmap)(mapping.address, kMapped), CUDA_SUCCESS);
     EXPECT_EQ(CU(cuMemRelease)(mapping.handle), CUDA_SUCCESS);
     EXPECT_EQ(CU(cuMemRelease)(mapping.handle), CUDA_ERROR_INVALID_VALUE);

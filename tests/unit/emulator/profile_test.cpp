@@ -1,4 +1,5 @@
-// Other profiles and injected faults: each needs its own environment, so each runs in a process of its own.
+// Other profiles and injected faults: each needs its own environment, so each runs in a process of
+// its own.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,8 +23,8 @@ int in_child(const char* variable, const char* value, const std::function<int()>
     return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-#define CHECK(condition) \
-    do {                 \
+#define CHECK(condition)                             \
+    do {                                             \
         if (!(condition)) return __LINE__ % 250 + 1; \
     } while (0)
 
@@ -52,19 +53,22 @@ TEST(Profiles, OrinAndThorAreIntegrated) {
 }
 
 TEST(Profiles, AnUnknownOneIsNoDevice) {
-    EXPECT_EQ(in_child("TTT_EMU_PROFILE", "abacus", [] { return CU(cuInit)(0) == CUDA_ERROR_NO_DEVICE ? 0 : 1; }), 0);
+    EXPECT_EQ(in_child("TTT_EMU_PROFILE", "abacus",
+                       [] { return CU(cuInit)(0) == CUDA_ERROR_NO_DEVICE ? 0 : 1; }),
+              0);
 }
 
 TEST(Faults, TheNthCallFailsOnce) {
-    EXPECT_EQ(in_child("TTT_EMU_FAULT", "cuMemAlloc:2=2", [] {
-                  CUcontext context = nullptr;
-                  CHECK(begin(&context) == 0);
-                  CUdeviceptr p = 0;
-                  CHECK(CU(cuMemAlloc)(&p, 4) == CUDA_SUCCESS);
-                  CHECK(CU(cuMemAlloc)(&p, 4) == CUDA_ERROR_OUT_OF_MEMORY);
-                  CHECK(CU(cuMemAlloc)(&p, 4) == CUDA_SUCCESS);
-                  return 0;
-              }),
+    EXPECT_EQ(in_child("TTT_EMU_FAULT", "cuMemAlloc:2=2",
+                       [] {
+                           CUcontext context = nullptr;
+                           CHECK(begin(&context) == 0);
+                           CUdeviceptr p = 0;
+                           CHECK(CU(cuMemAlloc)(&p, 4) == CUDA_SUCCESS);
+                           CHECK(CU(cuMemAlloc)(&p, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+                           CHECK(CU(cuMemAlloc)(&p, 4) == CUDA_SUCCESS);
+                           return 0;
+                       }),
               0);
 }
 
@@ -88,7 +92,9 @@ int launch_three(CUresult second_sync) {
 }
 
 TEST(Faults, TheNthLaunchFaults) {
-    EXPECT_EQ(in_child("TTT_EMU_FAULT", "launch:2=fault", [] { return launch_three(CUDA_ERROR_ILLEGAL_ADDRESS); }), 0);
+    EXPECT_EQ(in_child("TTT_EMU_FAULT", "launch:2=fault",
+                       [] { return launch_three(CUDA_ERROR_ILLEGAL_ADDRESS); }),
+              0);
     EXPECT_EQ(in_child("TTT_EMU_FAULT", "", [] { return launch_three(CUDA_SUCCESS); }), 0);
 }
 
@@ -112,17 +118,19 @@ int copy_nanoseconds(double* ns) {
 TEST(Faults, SlowCopiesTakeTheirFactor) {
     const auto nanoseconds = [](double* ns) { return copy_nanoseconds(ns); };
     // 1400 ns and half a megabyte at half of 4300 GB/s, and ten times that.
-    EXPECT_EQ(in_child("TTT_EMU_FAULT", "", [&] {
-                  double ns = 0;
-                  CHECK(nanoseconds(&ns) == 0);
-                  return ns > 1400 && ns < 2000 ? 0 : 1;
-              }),
+    EXPECT_EQ(in_child("TTT_EMU_FAULT", "",
+                       [&] {
+                           double ns = 0;
+                           CHECK(nanoseconds(&ns) == 0);
+                           return ns > 1400 && ns < 2000 ? 0 : 1;
+                       }),
               0);
-    EXPECT_EQ(in_child("TTT_EMU_FAULT", "copy:slow=10", [&] {
-                  double ns = 0;
-                  CHECK(nanoseconds(&ns) == 0);
-                  return ns > 14000 && ns < 20000 ? 0 : 1;
-              }),
+    EXPECT_EQ(in_child("TTT_EMU_FAULT", "copy:slow=10",
+                       [&] {
+                           double ns = 0;
+                           CHECK(nanoseconds(&ns) == 0);
+                           return ns > 14000 && ns < 20000 ? 0 : 1;
+                       }),
               0);
 }
 

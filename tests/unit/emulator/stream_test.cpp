@@ -81,13 +81,16 @@ TEST_F(Graphs, StreamsJoinACaptureThroughEvents) {
     ASSERT_EQ(CU(cuEventCreate)(&join, 0), CUDA_SUCCESS);
     const auto capture = [&](bool joined) {
         CUgraph graph = nullptr;
-        EXPECT_EQ(CU(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+        EXPECT_EQ(CU(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                  CUDA_SUCCESS);
         EXPECT_EQ(launch(1), CUDA_SUCCESS);
         EXPECT_EQ(CU(cuEventRecord)(fork, stream), CUDA_SUCCESS);
         EXPECT_EQ(CU(cuStreamWaitEvent)(other, fork, 0), CUDA_SUCCESS);
         EXPECT_EQ(CU(cuMemsetD32Async)(out, 8, 1, other), CUDA_SUCCESS);
         EXPECT_EQ(CU(cuEventRecord)(join, other), CUDA_SUCCESS);
-        if (joined) EXPECT_EQ(CU(cuStreamWaitEvent)(stream, join, 0), CUDA_SUCCESS);
+        if (joined) {
+            EXPECT_EQ(CU(cuStreamWaitEvent)(stream, join, 0), CUDA_SUCCESS);
+        }
         const CUresult result = CU(cuStreamEndCapture)(stream, &graph);
         if (graph != nullptr) CU(cuGraphDestroy)(graph);
         return result;

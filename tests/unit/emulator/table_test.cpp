@@ -32,10 +32,13 @@ TEST_F(Table, EveryLookUpAnswersWithItsSymbol) {
     using Lookup = CUresult(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     auto* lookup = driver_function<Lookup>("cuGetProcAddress_v2");
     for (const auto& row : table().at("lookups")) {
-        const std::string base = row.at("base"), symbol = row.at("symbol"), thread = row.at("thread");
+        const std::string base = row.at("base"), symbol = row.at("symbol"),
+                          thread = row.at("thread");
         void* found = nullptr;
         CUdriverProcAddressQueryResult status{};
-        ASSERT_EQ(lookup(base.c_str(), &found, row.at("since"), thread.empty() ? 0 : 2, &status), CUDA_SUCCESS) << base;
+        ASSERT_EQ(lookup(base.c_str(), &found, row.at("since"), thread.empty() ? 0 : 2, &status),
+                  CUDA_SUCCESS)
+            << base;
         EXPECT_EQ(found, dlsym(driver_library(), symbol.c_str())) << symbol;
         EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS) << symbol;
     }
@@ -67,19 +70,25 @@ TEST_F(Table, WhatIsNotEmulatedSaysSo) {
 TEST_F(Table, OnlyDriverNamesAreExported) {
     EXPECT_NE(dlsym(driver_library(), "ttt_emulator_profile"), nullptr);
     EXPECT_STREQ(driver_function<const char*()>("ttt_emulator_profile")(), "h200");
-    EXPECT_EQ(dlsym(driver_library(), "_ZN3ttt5model12find_profileESt17basic_string_viewIcSt11char_traitsIcEE"), nullptr);
+    EXPECT_EQ(dlsym(driver_library(),
+                    "_ZN3ttt5model12find_profileESt17basic_string_viewIcSt11char_traitsIcEE"),
+              nullptr);
 }
 
 TEST_F(Table, DeviceAttributesOfTheProfile) {
     int major = 0, sms = 0, integrated = 0, bad = 0;
-    EXPECT_EQ(CU(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0), CUDA_SUCCESS);
-    EXPECT_EQ(CU(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), CUDA_SUCCESS);
-    EXPECT_EQ(CU(cuDeviceGetAttribute)(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
+              CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0),
+              CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuDeviceGetAttribute)(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0),
+              CUDA_SUCCESS);
     EXPECT_EQ(major, 9);
     EXPECT_EQ(sms, 132);
     EXPECT_EQ(integrated, 0);
     EXPECT_EQ(CU(cuDeviceGetAttribute)(&bad, CU_DEVICE_ATTRIBUTE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(CU(cuDeviceGetAttribute)(&bad, CU_DEVICE_ATTRIBUTE_INTEGRATED, 1), CUDA_ERROR_INVALID_DEVICE);
+    EXPECT_EQ(CU(cuDeviceGetAttribute)(&bad, CU_DEVICE_ATTRIBUTE_INTEGRATED, 1),
+              CUDA_ERROR_INVALID_DEVICE);
 }
 
 TEST_F(Table, CallsNeedAContext) {
