@@ -276,6 +276,8 @@ class LoopFinder {
             loop.parent = flip(loop.parent);
             if (loop.parent != 0xFFFFFFFFu) loop.depth = cfg_.loops[loop.parent].depth + 1;
         }
+        for (const Loop& loop : cfg_.loops)
+            if (loop.depth > kMaxLoopDepth) return give_up();
         fill();
     }
 
@@ -292,6 +294,7 @@ class LoopFinder {
         if (loop.latches.empty()) return;
         loop.header = header;
         cfg_.loops.push_back(std::move(loop));
+        outer_.push_back(static_cast<uint32_t>(outer_.size()));
         claim(static_cast<uint32_t>(cfg_.loops.size() - 1));
     }
 
@@ -309,6 +312,7 @@ class LoopFinder {
                 cfg_.loop_of[b] = self;
             } else {
                 cfg_.loops[inner].parent = self;
+                outer_[inner] = self;
                 at = cfg_.loops[inner].header;
             }
             if (at == cfg_.loops[self].header) continue;
@@ -319,10 +323,18 @@ class LoopFinder {
         if (cfg_.loop_of[header] == 0xFFFFFFFFu) cfg_.loop_of[header] = self;
     }
 
-    uint32_t outermost(BlockId b) const {
+    // Path halving over `outer_`, a shortcut of the parents: deep nests stay cheap.
+    uint32_t outermost(BlockId b) {
         uint32_t l = cfg_.loop_of[b];
-        while (l != 0xFFFFFFFFu && cfg_.loops[l].parent != 0xFFFFFFFFu) l = cfg_.loops[l].parent;
+        if (l == 0xFFFFFFFFu) return l;
+        while (outer_[l] != l) l = outer_[l] = outer_[outer_[l]];
         return l;
+    }
+
+    void give_up() {
+        cfg_.loops.clear();
+        cfg_.loop_of.assign(cfg_.blocks.size(), 0xFFFFFFFFu);
+        cfg_.irreducible = true;
     }
 
     void fill() {
@@ -334,6 +346,7 @@ class LoopFinder {
     Cfg& cfg_;
     TreeIntervals tree_;
     std::vector<uint32_t> order_;
+    std::vector<uint32_t> outer_;
 };
 
 bool above(const std::vector<BlockId>& parent, BlockId a, BlockId b) {

@@ -13,6 +13,8 @@ namespace ttt::ptx {
 using BlockId = uint32_t;
 inline constexpr BlockId kNoBlock = 0xFFFFFFFFu;
 
+inline constexpr uint32_t kMaxLoopDepth = 64;
+
 struct Block {
     uint32_t begin = 0, end = 0;  // statement indices [begin, end), labels and directives included
     std::vector<BlockId> successors;  // fall-through first, then branch targets; no duplicates
@@ -39,7 +41,9 @@ struct Cfg {
     std::vector<BlockId> ipdom;
     std::vector<Loop> loops;        // natural loops, outer before inner
     std::vector<uint32_t> loop_of;  // per block: innermost loop, 0xFFFFFFFF = none
-    bool irreducible = false;       // a cycle with several entries exists; it is no Loop
+    // A cycle exists that is no Loop: it has several entries, or loops nest deeper than
+    // kMaxLoopDepth (then there are no loops at all).
+    bool irreducible = false;
 
     bool reachable(BlockId b) const { return b == 0 || idom[b] != kNoBlock; }
     bool dominates(BlockId a, BlockId b) const;  // false when b is unreachable; a dominates itself
