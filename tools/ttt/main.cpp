@@ -168,9 +168,10 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
     for (const auto& word : args) {
         if (level->get_subcommands([](const CLI::App*) { return true; }).empty()) return {};
         if (word.starts_with("-")) continue;
-        const CLI::App* next = level->get_subcommand_no_throw(word);
-        if (next == nullptr) return word;
-        level = next;
+        const auto next = level->get_subcommands(
+            [&word](const CLI::App* command) { return command->check_name(word); });
+        if (next.empty()) return word;
+        level = next.front();
     }
     return {};
 }

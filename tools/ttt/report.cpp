@@ -58,7 +58,7 @@ std::string clip(std::string s, size_t width) {
 }  // namespace
 
 Result<Json> wait_for_report(const std::string& path, pid_t program, double seconds) {
-    constexpr auto kGrace = std::chrono::milliseconds(700);  // after the tuner's socket has gone
+    constexpr auto kGrace = std::chrono::milliseconds(200);  // after the tuner's socket has gone
     const auto start = Clock::now();
     const auto end =
         start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
