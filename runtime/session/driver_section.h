@@ -45,8 +45,8 @@ class DriverSection {
 // The program's side. Gives up after a second: an unload that hangs would be worse than what it
 // protects from.
 template <typename Busy>
-void wait_until_unused(Busy busy) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+void wait_until_unused(Busy busy, std::chrono::milliseconds most = std::chrono::seconds(1)) {
+    const auto deadline = std::chrono::steady_clock::now() + most;
     while (busy() && std::chrono::steady_clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
 }

@@ -28,8 +28,6 @@ namespace {
 constexpr size_t kThreadStack = size_t{1}
                                 << 20;  // the driver's loader runs on it; only touched pages count
 constexpr uint64_t kImageLimit = uint64_t{256} << 20;
-constinit std::atomic<Shared*> g_ever{
-    nullptr};  // for the exit handler, which runs when g_shared is null already
 
 void* thread_main(void* argument) {
     pthread_setname_np(pthread_self(), "ttt");
@@ -44,11 +42,14 @@ void* thread_main(void* argument) {
 // From here on our thread stays away from the driver; what it is doing right now gets a moment to
 // end.
 void at_exit() {
+    Shared* s = running();
     disable();
-    if (Shared* s = g_ever.load())
-        wait_until_unused([s] {
-            return s->in_use_context.load() != nullptr || s->in_use_module.load() != nullptr;
-        });
+    if (s == nullptr || s->thread_started.load() == 0) return;
+    wait_until_unused(
+        [s] { return s->in_use_context.load() != nullptr || s->in_use_module.load() != nullptr; });
+    // Its last report is worth a moment, not more.
+    wait_until_unused([s] { return s->stopped.load(std::memory_order_acquire) == 0; },
+                      std::chrono::milliseconds(40));
 }
 
 void in_child() {
@@ -154,7 +155,6 @@ Shared* start(Driver::Resolve resolve, void* state, const char* library_path) {
         g_state.store(State::kDisabled);
         return nullptr;
     }
-    g_ever.store(s);
     g_shared.store(s, std::memory_order_release);
     g_state.store(State::kRunning);
     return s;

@@ -56,6 +56,8 @@ struct Shared {
     std::atomic<uint32_t> leaving{
         0};  // exit handler or fork child: our thread makes no further driver call
 
+    std::atomic<uint32_t> stopped{0};  // our thread has left
+
     // ---- what a status query reads ----
     std::atomic<uint64_t> kernels{0}, launches{0};  // as our thread last summed them
     std::atomic<uint64_t> variant_launches{0};

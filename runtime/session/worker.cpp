@@ -34,7 +34,9 @@ void Worker::run() {
     if (shared_.foreground != nullptr) shared_.foreground->shut();
     shared_.hold_launches.store(0);
     shared_.sample_armed.store(0);
+    send_stats();  // the last counts of a program that ends
     link_.down("the program is leaving");
+    shared_.stopped.store(1, std::memory_order_release);
 }
 
 bool Worker::due(Clock::time_point* last, Clock::duration every) const {
@@ -194,6 +196,13 @@ void Worker::listen(int timeout_ms) {
     }
 }
 
+const char* Worker::activity() const {
+    if (shared_.leaving.load() != 0) return "ended";
+    if (shared_.variants_on.load() == 0) return "off";
+    if (lease_.held()) return "holding";
+    return trials_.pending() ? "trials" : "watching";
+}
+
 void Worker::send_stats() {
     uint64_t counted = 0;
     for (const Function* f : shared_.functions.all())
@@ -214,10 +223,7 @@ void Worker::send_stats() {
     }
     auto sv = b.CreateVector(sites);
     auto kv = b.CreateVector(kernels);
-    auto state = b.CreateString(shared_.variants_on.load() == 0 ? "off"
-                                : lease_.held()                 ? "holding"
-                                : trials_.pending()             ? "trials"
-                                                                : "watching");
+    auto state = b.CreateString(activity());
     b.Finish(ipc::CreateMessage(
         b, ipc::Payload::Stats,
         ipc::CreateStats(b, sv, kv, static_cast<uint32_t>(registry_.modules().size()),

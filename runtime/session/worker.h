@@ -41,6 +41,7 @@ class Worker {
     void listen(int timeout_ms);
     void arm_sampling();
     void send_stats();
+    const char* activity() const;  // for people who ask for the state
     int pause_ms() const;
     bool due(Clock::time_point* last, Clock::duration every) const;
 
