@@ -57,8 +57,9 @@ Result<std::unique_ptr<Compiler>> make_ptxas(std::string_view cuda_home = {});
 // PTX passes through; resources come from ptxas when there is one, else from a register-pressure
 // estimate.
 std::unique_ptr<Compiler> make_passthrough(std::string_view cuda_home = {});
-// Best for a device: passthrough when `emulated`, else nvJitLink if its major ≤ driver_cuda_major,
-// else ptxas likewise.
+// Best for a device: passthrough when `emulated`, else ptxas if its major ≤ driver_cuda_version /
+// 1000, else nvJitLink likewise (ptxas gives the whole-program code that nvcc and the driver's JIT
+// give, nvJitLink does not).
 Result<std::unique_ptr<Compiler>> make_compiler(bool emulated, int driver_cuda_version,
                                                 std::string_view cuda_home = {});
 

@@ -218,6 +218,8 @@ TEST(MakeCompiler, DriverOlderThanEveryToolkitIsRefused) {
     auto newest = make_compiler(false, 13000);
     ASSERT_TRUE(newest.ok()) << newest.error().str();
     EXPECT_LE((*newest)->major(), 13u);
+    const bool has_ptxas = make_ptxas({}).ok();
+    EXPECT_EQ((*newest)->identity().substr(0, 6) == "ptxas ", has_ptxas) << (*newest)->identity();
 }
 
 TEST(Controls, EffectiveRegisters) {
