@@ -100,7 +100,7 @@ Result<pid_t> spawn_invisible(const Spawn& spawn) {
     const pid_t helper =
         clone(intermediate, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &job);
     const int clone_error = errno;
-    if (helper > 0) waitpid(helper, nullptr, __WCLONE);
+    if (helper > 0) waitpid(helper, nullptr, static_cast<int>(__WCLONE));
     posix_spawn_file_actions_destroy(&job.actions);
     posix_spawnattr_destroy(&job.attributes);
     munmap(stack, kStackBytes);
