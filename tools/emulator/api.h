@@ -50,4 +50,10 @@ CUresult make_kernel(CUfunction handle, Dim3 grid, Dim3 block, unsigned shared, 
 CUresult make_copy(const CUDA_MEMCPY3D& params, CopyWork* copy);
 CopyWork flat_copy(uint64_t to, uint64_t from, uint64_t bytes);
 
+namespace api {  // called from other files than their own
+CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
+                        unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                        CUstream stream, void** params, void** extra);
+}  // namespace api
+
 }  // namespace ttt::emulator

@@ -268,13 +268,16 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     TTT_EMU_TRY(need_stream(stream_handle, &stream));
     if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (stream->legacy) TTT_EMU_TRY(refuse_legacy_in_capture());
+    // A copy: host nodes run unlocked, and the program may update or destroy the original then.
+    GraphExec running = *exec;
     uint64_t nanoseconds = 0;
-    const CUresult result = launch(*exec, &nanoseconds);
+    const CUresult result = launch(running, &nanoseconds);
+    if (!Gpu::get().alive(stream)) return result;
     advance(*stream, nanoseconds + static_cast<uint64_t>(Gpu::get().device->launch_ns));
-    for (ExecNode& node : exec->nodes) {
-        if (auto* record = std::get_if<EventRecordWork>(&node.work)) {
-            record->event->time += stream->clock - nanoseconds;
-        }
+    for (ExecNode& node : running.nodes) {
+        auto* record = std::get_if<EventRecordWork>(&node.work);
+        if (record == nullptr || !Gpu::get().alive(record->event)) continue;
+        record->event->time += stream->clock - nanoseconds;
     }
     return result;
 }

@@ -29,6 +29,7 @@ CUresult give_kernel(CUgraphNode handle, P* out) {
     GraphNode* node = find_node(handle);
     auto* work = node != nullptr ? std::get_if<KernelWork>(&node->work) : nullptr;
     if (work == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!Gpu::get().alive(work->function)) return CUDA_ERROR_INVALID_HANDLE;
     work->param_pointers.clear();
     for (const auto& p : work->function->params)
         work->param_pointers.push_back(work->params.data() + p.offset);

@@ -115,6 +115,11 @@ CUresult load_part(const std::string& text, const JitOptions& jit, std::unique_p
 
 }  // namespace
 
+Part::~Part() {
+    loaded.reset();
+    if (variables != 0) Gpu::get().memory->release_variables(variables);
+}
+
 CUresult load_module(Context* context, const std::vector<std::string>& texts,
                      unsigned max_registers, const JitOptions& jit, Module** out) {
     auto made = std::make_unique<Module>();

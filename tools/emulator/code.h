@@ -38,6 +38,11 @@ CUresult read_image(const void* image, std::vector<std::string>* texts, const Ji
 CUresult check_ptx(const std::string& text, const JitOptions& jit);
 
 struct Part {  // one PTX text
+    Part() = default;
+    ~Part();  // its variables' addresses become free
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
     ptx::Module code;
     std::unique_ptr<ptx::LoadedModule> loaded;
     std::string text;
@@ -56,6 +61,11 @@ struct Function {
     std::unique_ptr<ptx::Program> program;
     CUresult decode_error = CUDA_SUCCESS;
     uint32_t max_threads = 1024;
+    struct Legacy {  // set by cuFuncSetBlockShape, cuParamSet*
+        Dim3 block;
+        uint32_t shared = 0;
+        std::vector<std::byte> params;
+    } legacy;
 };
 
 struct Module {

@@ -89,6 +89,7 @@ class DeviceMemory {
     bool fill(uint64_t to, uint32_t value, unsigned value_bytes, uint64_t count);
     // Address range for a module's variables.
     uint64_t variable_base(uint64_t bytes);
+    void release_variables(uint64_t base) { variables_.give_back(base); }
 
     ptx::AddressSpace& space() { return space_; }
     uint64_t capacity() const { return capacity_; }

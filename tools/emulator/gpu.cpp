@@ -1,5 +1,7 @@
 #include "emulator/gpu.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -14,8 +16,30 @@
 namespace ttt::emulator {
 namespace {
 
-thread_local std::vector<Context*> t_contexts;
+struct ThreadState {
+    std::vector<Context*> contexts;
+    std::unordered_map<uint64_t, CUstream> streams;  // per-thread default streams, by context id
+};
+thread_local ThreadState* t_state = nullptr;
 thread_local uint64_t t_host_clock = 0;
+
+// The main thread's state stays: exit handlers and static destructors run after thread-local ones,
+// and call us.
+struct ThreadEnd {
+    ~ThreadEnd() {
+        if (::gettid() == ::getpid()) return;
+        delete t_state;
+        t_state = nullptr;
+    }
+};
+
+ThreadState& thread_state() {
+    if (t_state == nullptr) {
+        static thread_local ThreadEnd end;
+        t_state = new ThreadState;
+    }
+    return *t_state;
+}
 
 unsigned threads_from_environment() {
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -55,11 +79,12 @@ CUresult Gpu::initialise() {
 
 std::vector<Context*>& Gpu::stack() {
     // A context may have been destroyed by another thread while this one had it current.
-    while (!t_contexts.empty() && t_contexts.back() != nullptr &&
-           contexts.find(handle(t_contexts.back())) == nullptr) {
-        t_contexts.back() = nullptr;
+    auto& stack = thread_state().contexts;
+    if (!stack.empty() && stack.back() != nullptr &&
+        contexts.find(handle(stack.back())) == nullptr) {
+        stack.back() = nullptr;
     }
-    return t_contexts;
+    return stack;
 }
 
 Context* Gpu::current() const {
@@ -94,9 +119,9 @@ void Gpu::destroy_context(Context* context) {
 }
 
 Stream* Gpu::default_stream(Context* context, bool per_thread) {
-    static thread_local std::unordered_map<uint64_t, CUstream> t_streams;  // by context id
+    auto& own = thread_state().streams;
     if (per_thread) {
-        if (Stream* known = streams.find(t_streams[context->id])) return known;
+        if (Stream* known = streams.find(own[context->id])) return known;
     } else if (const auto found = legacy_streams_.find(context); found != legacy_streams_.end()) {
         return found->second;
     }
@@ -108,7 +133,7 @@ Stream* Gpu::default_stream(Context* context, bool per_thread) {
     Stream* stream = made.get();
     const CUstream handle = streams.add(std::move(made));
     if (per_thread) {
-        t_streams[context->id] = handle;
+        own[context->id] = handle;
     } else {
         legacy_streams_[context] = stream;
     }

@@ -49,6 +49,7 @@ struct Stream {
     bool legacy = false, per_thread = false;
     uint64_t clock = 0;  // end of its last work, simulated ns
     std::shared_ptr<Capture> capture;
+    std::unordered_map<int, CUstreamAttrValue> attributes;
     std::vector<GraphNode*> leaves;  // what the next captured node depends on
     bool blocking() const { return legacy || (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
@@ -106,6 +107,16 @@ class Gpu {
     // Function behind a CUfunction, or a CUkernel cast to one (its function in the current
     // context).
     Function* function(CUfunction handle);
+    // A graph node may outlive the module or event that it uses.
+    bool alive(Function* function) const {
+        return functions.find(Handles<Function, CUfunction>::handle_of(function)) != nullptr;
+    }
+    bool alive(Event* event) const {
+        return events.find(Handles<Event, CUevent>::handle_of(event)) != nullptr;
+    }
+    bool alive(Stream* stream) const {
+        return streams.find(Handles<Stream, CUstream>::handle_of(stream)) != nullptr;
+    }
     uint64_t next_id() { return ++last_id_; }
 
     std::vector<std::weak_ptr<Capture>> captures;  // active

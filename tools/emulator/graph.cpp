@@ -145,7 +145,8 @@ CUresult launch(GraphExec& exec, uint64_t* nanoseconds) {
         if (exec.nodes[i].enabled) result = execute(exec.nodes[i].work, true, &cost);
         end[i] = start + cost;
         *nanoseconds = std::max(*nanoseconds, end[i]);
-        if (auto* record = std::get_if<EventRecordWork>(&exec.nodes[i].work)) {
+        auto* record = std::get_if<EventRecordWork>(&exec.nodes[i].work);
+        if (record != nullptr && Gpu::get().alive(record->event)) {
             record->event->time = end[i];  // relative; cuGraphLaunch adds the start
         }
     }

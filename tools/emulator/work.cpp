@@ -46,6 +46,7 @@ struct Executor {
 
     CUresult operator()(const EmptyWork&) const { return CUDA_SUCCESS; }
     CUresult operator()(const KernelWork& work) const {
+        if (!Gpu::get().alive(work.function)) return CUDA_ERROR_INVALID_HANDLE;
         return run_kernel(work, in_graph, nanoseconds);
     }
     CUresult operator()(const CopyWork& copy) const {
@@ -73,6 +74,7 @@ struct Executor {
         return CUDA_SUCCESS;
     }
     CUresult operator()(const EventRecordWork& work) const {
+        if (!Gpu::get().alive(work.event)) return CUDA_ERROR_INVALID_HANDLE;
         work.event->recorded = true;  // its time is the node's end: set by whoever schedules
         return CUDA_SUCCESS;
     }
@@ -145,7 +147,8 @@ CUresult submit(Stream& stream, Work work) {
     }
     uint64_t nanoseconds = 0;
     const CUresult result = execute(work, false, &nanoseconds);
-    advance(stream, nanoseconds);
+    // Host functions run unlocked: another thread may have destroyed the stream meanwhile.
+    if (Gpu::get().alive(&stream)) advance(stream, nanoseconds);
     return result;
 }
 

@@ -208,5 +208,47 @@ TEST_F(Launch, LibrariesAndTheirKernels) {
               CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_F(Launch, TheOldInterface) {
+    prepare();
+    using Shape = CUresult(CUfunction, int, int, int);
+    using Put = CUresult(CUfunction, int, void*, unsigned);
+    using Grid = CUresult(CUfunction, int, int);
+    EXPECT_EQ(driver_function<Shape>("cuFuncSetBlockShape")(add, 128, 1, 1), CUDA_SUCCESS);
+    auto* put = driver_function<Put>("cuParamSetv");
+    EXPECT_EQ(put(add, 0, &da, 8), CUDA_SUCCESS);
+    EXPECT_EQ(put(add, 8, &db, 8), CUDA_SUCCESS);
+    EXPECT_EQ(put(add, 16, &dc, 8), CUDA_SUCCESS);
+    EXPECT_EQ(put(add, 24, &n, 4), CUDA_SUCCESS);
+    EXPECT_EQ(put(add, 4095, &n, 4), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(driver_function<Grid>("cuLaunchGrid")(add, 8, 1), CUDA_SUCCESS);
+    expect_sums();
+}
+
+TEST_F(Launch, GraphsOutliveTheirModuleWithoutHarm) {
+    CUmodule module = nullptr;
+    ASSERT_EQ(CU(cuModuleLoadData)(&module, kFill), CUDA_SUCCESS);
+    CUfunction fill = nullptr;
+    ASSERT_EQ(CU(cuModuleGetFunction)(&fill, module, "fill"), CUDA_SUCCESS);
+    CUdeviceptr out = allocate(128);
+    unsigned value = 1;
+    void* params[] = {&out, &value};
+    CUDA_KERNEL_NODE_PARAMS node{};
+    node.func = fill;
+    node.gridDimX = node.gridDimY = node.gridDimZ = 1;
+    node.blockDimX = 32;
+    node.blockDimY = node.blockDimZ = 1;
+    node.kernelParams = params;
+    CUgraph graph = nullptr;
+    CUgraphNode handle = nullptr;
+    CUgraphExec exec = nullptr;
+    ASSERT_EQ(CU(cuGraphCreate)(&graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuGraphAddKernelNode)(&handle, graph, nullptr, 0, &node), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuGraphInstantiate)(&exec, graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuModuleUnload)(module), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuGraphLaunch)(exec, nullptr), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(CU(cuGraphKernelNodeGetParams)(handle, &node), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(CU(cuModuleUnload)(module), CUDA_ERROR_INVALID_HANDLE);
+}
+
 }  // namespace
 }  // namespace ttt::test
