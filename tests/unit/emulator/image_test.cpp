@@ -1,5 +1,7 @@
 // What the emulated driver says about images it cannot run, and the linker.
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "unit/emulator/driver.h"
@@ -37,7 +39,37 @@ TEST_F(Image, InvalidPtxExplainsItselfInTheLog) {
     EXPECT_EQ(reinterpret_cast<size_t>(values[1]), std::strlen(log));
 }
 
-TEST_F(Image, GarbageAndMachineCode) {
+std::vector<char> data_file(const char* name) {
+    std::ifstream file(std::string(TTT_SOURCE_DIR "/tests/data/image/") + name, std::ios::binary);
+    std::vector<char> bytes(std::istreambuf_iterator<char>(file), {});
+    EXPECT_FALSE(bytes.empty()) << name;
+    return bytes;
+}
+
+TEST_F(Image, MachineCodeAloneCannotRun) {
+    EXPECT_EQ(load_code(data_file("probe_90.cubin").data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    EXPECT_EQ(load_code(data_file("object.o").data()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
+TEST_F(Image, FatBinariesInEveryCompression) {
+    for (const char* name : {"none.fatbin", "speed.fatbin", "size.fatbin"}) {
+        EXPECT_EQ(load_code(data_file(name).data()), CUDA_SUCCESS) << name;
+    }
+}
+
+TEST_F(Image, DamagedFatBinariesAreErrors) {
+    const std::vector<char> whole = data_file("size.fatbin");
+    for (size_t at = 0; at < whole.size(); at += 1 + whole.size() / 300) {
+        std::vector<char> bytes = whole;
+        bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
+        CUmodule module = nullptr;
+        if (CU(cuModuleLoadData)(&module, bytes.data()) == CUDA_SUCCESS) {
+            EXPECT_EQ(CU(cuModuleUnload)(module), CUDA_SUCCESS);
+        }
+    }
+}
+
+TEST_F(Image, Garbage) {
     const char garbage[64] = "\x01\x02\x03garbage that is no image at all";
     EXPECT_EQ(load_code(garbage), CUDA_ERROR_INVALID_IMAGE);
     EXPECT_EQ(load_code(nullptr), CUDA_ERROR_INVALID_VALUE);
