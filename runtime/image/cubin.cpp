@@ -142,8 +142,7 @@ uint32_t own_shared(uint64_t section_bytes, uint32_t arch) {
     return static_cast<uint32_t>(std::min<uint64_t>(section_bytes, 0xFFFFFFFFu));
 }
 
-Result<KernelCode> read_kernel(const Section& text, const ElfFile& elf,
-                               const FunctionTable& functions,
+Result<KernelCode> read_kernel(const Section& text, const FunctionTable& functions,
                                const std::unordered_map<std::string_view, const Section*>& sections,
                                uint32_t arch) {
     KernelCode k;
@@ -158,11 +157,11 @@ Result<KernelCode> read_kernel(const Section& text, const ElfFile& elf,
         k.registers = found->second.registers;
         k.local_bytes = found->second.local_bytes;
     }
-    // Before CUDA 13 the section header has the register and barrier counts too.
-    if (elf.abi_version < kAbiCuda13) {
-        if (k.registers == 0) k.registers = text.info >> 24;
-        k.barriers = static_cast<uint32_t>(text.flags >> 20) & 0x7F;
-    }
+    // Before CUDA 13, and in machine code that did not come from ptxas, the section header has the
+    // counts.
+    const uint32_t in_header = text.info >> 24;
+    if (k.registers == 0) k.registers = in_header;
+    if (in_header != 0) k.barriers = static_cast<uint32_t>(text.flags >> 20) & 0x7F;
     if (const Section* s = section(".nv.shared.")) k.shared_bytes = own_shared(s->size, arch);
     if (const Section* s = section(".nv.info.")) TTT_CHECK_OK(read_kernel_info(s->data, k));
     count_instructions(text.data, arch, k);
@@ -236,7 +235,7 @@ Result<Cubin> read(Bytes bytes) {
         // Only a kernel has a constant bank for parameters; the rest are device functions that were
         // not inlined.
         const std::string bank = ".nv.constant0." + std::string(s.name.substr(kText.size()));
-        TTT_TRY(KernelCode code, read_kernel(s, elf, functions, sections, out.arch));
+        TTT_TRY(KernelCode code, read_kernel(s, functions, sections, out.arch));
         (sections.contains(bank) ? out.kernels : out.functions).push_back(std::move(code));
     }
     add_callees(elf, out);

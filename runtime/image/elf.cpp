@@ -28,6 +28,10 @@ std::string_view string_at(Bytes table, uint64_t offset) {
     return end == std::string_view::npos ? std::string_view{} : text.substr(0, end);
 }
 
+bool has_bytes(uint32_t type) {
+    return type != SHT_NOBITS && type != SHT_NULL && type != kSectionCudaShared;
+}
+
 bool end_of(uint64_t offset, uint64_t size, uint64_t limit, uint64_t& furthest) {
     if (offset > limit || size > limit - offset) return false;
     furthest = std::max(furthest, offset + size);
@@ -76,7 +80,8 @@ Result<ElfFile> read_elf(Bytes bytes) {
         s.info = raw.sh_info;
         s.flags = raw.sh_flags;
         s.size = raw.sh_size;
-        if (raw.sh_type == SHT_NOBITS || raw.sh_type == SHT_NULL) continue;
+        s.file_offset = raw.sh_offset;
+        if (!has_bytes(raw.sh_type)) continue;
         if (!slice(bytes, raw.sh_offset, raw.sh_size, s.data))
             return bad("a section is outside the file");
     }
@@ -105,7 +110,7 @@ Result<uint64_t> elf_length(ElfReader& reader, uint64_t limit) {
         Elf64_Shdr raw;
         if (!reader.read(header.e_shoff + i * sizeof raw, &raw, sizeof raw))
             return bad("section headers cannot be read");
-        if (raw.sh_type == SHT_NOBITS || raw.sh_type == SHT_NULL) continue;
+        if (!has_bytes(raw.sh_type)) continue;
         if (!end_of(raw.sh_offset, raw.sh_size, limit, end))
             return bad("a section is larger than the limit");
     }

@@ -13,7 +13,7 @@ namespace ttt::image {
 struct Section {
     std::string_view name;
     uint32_t type = 0, link = 0, info = 0;
-    uint64_t flags = 0, size = 0;
+    uint64_t flags = 0, size = 0, file_offset = 0;
     Bytes data;  // empty for sections without bytes in the file
 };
 

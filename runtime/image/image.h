@@ -38,7 +38,7 @@ Kind classify(std::span<const std::byte> head);
 Result<std::vector<Entry>> entries(std::span<const std::byte> image);
 
 // Payload as plain bytes (LZ4 and zstd undone). Refuses more than `limit` bytes. PTX loses its
-// trailing NUL.
+// trailing NUL. LTO-IR in some libraries is scrambled too: an error.
 Result<std::string> contents(const Entry& entry, uint64_t limit = uint64_t{1} << 30);
 
 // The PTX entry to prefer for machine code of `arch` (rules.md 7): equal architecture, else the
@@ -51,9 +51,10 @@ const Entry* best_ptx(const std::vector<Entry>& entries, uint32_t arch);
 Result<std::vector<std::vector<std::byte>>> copy_foreign(const void* image,
                                                          uint64_t limit = uint64_t{1} << 30);
 
-// Every fat binary inside an ELF file (shared library, executable, object): sections .nv_fatbin,
-// __nv_relfatbin and large-model forms of them. Spans point into `file`; each starts at its header
-// and has its exact length.
+// Every well-formed fat binary inside an ELF file (shared library, executable, object): sections
+// .nv_fatbin,
+// __nv_relfatbin and constant data (cuFFT keeps its own there). Spans point into `file`; each
+// starts at its header and has its exact length.
 Result<std::vector<std::span<const std::byte>>> fatbins_in_elf(std::span<const std::byte> file);
 
 // A cubin: kernels with resources (from .nv.info and symbol tables) and opcode counts of their

@@ -23,4 +23,7 @@ inline constexpr uint16_t kMachineCuda = 190;
 inline constexpr uint8_t kAbiCuda13 =
     8;  // from this ABI version on the architecture is in e_flags bits 8..15
 
+inline constexpr uint32_t kSectionCudaShared =
+    0x7000000A;  // has a size but no bytes, like SHT_NOBITS
+
 }  // namespace ttt::image

@@ -91,6 +91,58 @@ TEST(Cubin, CalleesCountWithTheirKernel) {
     EXPECT_GT(k.fmul, 0u);
 }
 
+// Hand-written kernels of cuBLAS have no register record, only the count in the section header.
+TEST(Cubin, RegistersFromTheSectionHeader) {
+    Blob b = read_file("probe_90.cubin");
+    for (size_t i = 0; i + 12 <= b.size(); i += 4) {
+        const auto word = [&](size_t at) {
+            uint32_t w = 0;
+            std::memcpy(&w, b.data() + at, 4);
+            return w;
+        };
+        if (word(i) == 0x00082F04)
+            test::put<uint32_t>(b, i, 0x00087F04);  // make the records unknown ones
+    }
+    ASSERT_EQ(read_cubin(b).value().kernels[0].registers, 0u);
+    const auto sections = static_cast<size_t>([&] {
+        uint64_t at = 0;
+        std::memcpy(&at, b.data() + 0x28, 8);
+        return at;
+    }());
+    for (size_t at = sections; at + 64 <= b.size(); at += 64) {
+        uint64_t flags = 0;
+        std::memcpy(&flags, b.data() + at + 8, 8);
+        if ((flags & 4) != 0)
+            test::put<uint8_t>(b, at + 47, 77);  // executable section: top byte of sh_info
+    }
+    const auto bent = read_cubin(b);
+    ASSERT_TRUE(bent.ok());
+    for (const KernelCode& k : bent->kernels) EXPECT_EQ(k.registers, 77u) << k.name;
+}
+
+// NCCL's cubins end in a shared-memory section that has a size but no bytes.
+TEST(Cubin, SharedSectionsWithoutBytes) {
+    Blob b = read_file("probe_90.cubin");
+    uint64_t sections = 0;
+    std::memcpy(&sections, b.data() + 0x28, 8);
+    bool bent = false;
+    for (size_t at = static_cast<size_t>(sections); at + 64 <= b.size(); at += 64) {
+        uint32_t type = 0;
+        std::memcpy(&type, b.data() + at + 4, 4);
+        if (type != 8) continue;
+        test::put<uint32_t>(b, at + 4, 0x7000000A);
+        test::put<uint64_t>(b, at + 24, b.size());
+        bent = true;
+    }
+    ASSERT_TRUE(bent);
+    auto cubin = read_cubin(b);
+    ASSERT_TRUE(cubin.ok()) << cubin.error().str();
+    EXPECT_EQ(cubin->kernels.size(), 3u);
+    auto copy = copy_foreign(b.data());
+    ASSERT_TRUE(copy.ok()) << copy.error().str();
+    EXPECT_EQ(copy->front().size(), b.size());
+}
+
 TEST(Cubin, EveryCutIsAnErrorOrLosesNothing) {
     const Blob whole = read_file("probe_90.cubin");
     const size_t table = 10928;  // where the program headers, which are not needed, begin

@@ -205,5 +205,21 @@ TEST(FatbinsInElf, ObjectFile) {
     EXPECT_FALSE(fatbins_in_elf(bytes("no elf")).ok());
 }
 
+TEST(FatbinsInElf, AmongConstantsAndBesideGarbage) {
+    Blob file = read_file("object.o");
+    // Hide the section's name, as in libraries that keep fat binaries in their data.
+    const std::string_view name = ".nv_fatbin";
+    auto text = test::text_of(file);
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1))
+        file[at + 1] = std::byte{'x'}, file[at + 4] = std::byte{'x'};
+    EXPECT_EQ(fatbins_in_elf(file).value().size(), 1u);
+    // A magic number with nonsense behind it is no fat binary.
+    const std::string magic("\x50\xed\x55\xba", 4);
+    const size_t at = text.find(magic);
+    ASSERT_NE(at, std::string::npos);
+    put<uint32_t>(file, at + 20, 3);
+    EXPECT_TRUE(fatbins_in_elf(file).value().empty());
+}
+
 }  // namespace
 }  // namespace ttt::image
