@@ -159,9 +159,8 @@ Result<KernelCode> read_kernel(const Section& text, const FunctionTable& functio
     }
     // Before CUDA 13, and in machine code that did not come from ptxas, the section header has the
     // counts.
-    const uint32_t in_header = text.info >> 24;
-    if (k.registers == 0) k.registers = in_header;
-    if (in_header != 0) k.barriers = static_cast<uint32_t>(text.flags >> 20) & 0x7F;
+    if (k.registers == 0) k.registers = text.info >> 24;
+    k.barriers = static_cast<uint32_t>(text.flags >> 20) & 0x7F;
     if (const Section* s = section(".nv.shared.")) k.shared_bytes = own_shared(s->size, arch);
     if (const Section* s = section(".nv.info.")) TTT_CHECK_OK(read_kernel_info(s->data, k));
     count_instructions(text.data, arch, k);

@@ -66,7 +66,10 @@ TEST(Cubin, ParametersBoundsAndBarriers) {
         ASSERT_TRUE(cubin.ok()) << name;
         EXPECT_EQ(cubin->abi, std::string(name) == "older_90.cubin" ? 7 : 8);
         for (const KernelCode& k : cubin->kernels) {
-            if (k.name != "doubles") continue;
+            if (k.name != "doubles") {
+                EXPECT_EQ(k.barriers, 0u) << name << " " << k.name;
+                continue;
+            }
             const std::vector<std::pair<uint32_t, uint32_t>> params{{0, 8}, {8, 8}, {16, 4}};
             EXPECT_EQ(k.params, params) << name;
             EXPECT_EQ(k.param_bytes, 20u) << name;
