@@ -20,13 +20,28 @@ Verdict reject(Gate gate, std::string why) { return {Outcome::kReject, gate, std
 Verdict unknown(Gate gate, std::string why) { return {Outcome::kUnknown, gate, std::move(why)}; }
 Verdict accept(std::string why) { return {Outcome::kAccept, Gate::kNone, std::move(why)}; }
 
+// PTX without its register target, which on an emulated GPU changes nothing but the resources.
+Hash128 hash_without_target(std::span<const std::byte> image) {
+    std::string text(reinterpret_cast<const char*>(image.data()), image.size());
+    for (size_t at; (at = text.find(".maxnreg")) != std::string::npos;) {
+        const size_t digits = text.find_first_of("0123456789", at);
+        const size_t end = text.find_first_not_of("0123456789", digits);
+        text.erase(at, end == std::string::npos ? std::string::npos : end - at);
+    }
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\0'; });
+    return hash_text(text);
+}
+
 std::string code_key(const compile::Compiled& c, const Dim3& grid, const Dim3& block,
-                     uint32_t shared) {
-    const std::span<const std::byte> code =
-        c.code.text.empty() ? std::span<const std::byte>(c.image) : c.code.text;
-    return fmt::format("{} {} {} {} {} {}x{}x{} {}x{}x{}", hash_bytes(code).hex(), c.registers,
-                       shared, c.shared_bytes, c.local_bytes, grid.x, grid.y, grid.z, block.x,
-                       block.y, block.z);
+                     uint32_t shared, bool emulated) {
+    const Hash128 code = emulated              ? hash_without_target(c.image)
+                         : c.code.text.empty() ? hash_bytes(c.image)
+                                               : hash_bytes(c.code.text);
+    // Directives that leave the machine code alone change nothing; without machine code they may.
+    const std::string resources =
+        emulated ? fmt::format("{} {}", c.shared_bytes, c.local_bytes) : std::string();
+    return fmt::format("{} {} {} {} {}x{}x{} {}x{}x{}", code.hex(), c.registers, resources, shared,
+                       grid.x, grid.y, grid.z, block.x, block.y, block.z);
 }
 
 bool in_place(const std::vector<std::string>& notes, const std::string& note) {
@@ -59,9 +74,16 @@ void Prover::set_original_code(std::vector<std::byte> text) {
     compile::Compiled c;
     c.image = std::move(text);
     c.registers = site_.kernel.registers;
-    c.shared_bytes = site_.kernel.shared_bytes;
-    c.local_bytes = site_.kernel.local_bytes;
-    seen_[code_key(c, site_.launch.grid, site_.launch.block, site_.launch.dynamic_shared)] =
+    seen_[code_key(c, site_.launch.grid, site_.launch.block, site_.launch.dynamic_shared, false)] =
+        "the original";
+}
+
+void Prover::set_original_ptx() {
+    auto unchanged = xform::apply({}, *code_.ptx, context_);
+    if (!unchanged.ok()) return;
+    auto c = compile(*unchanged, 0);
+    if (!c.ok()) return;
+    seen_[code_key(*c, unchanged->grid, unchanged->block, unchanged->dynamic_shared, true)] =
         "the original";
 }
 
@@ -84,9 +106,12 @@ Result<compile::Compiled> Prover::compile(const xform::Applied& applied, uint32_
 
 std::optional<Verdict> Prover::duplicate(const compile::Compiled& c, const ProvenVariant& v,
                                          const std::string& recipe) {
-    const auto [it, fresh] = seen_.emplace(code_key(c, v.grid, v.block, v.shared), recipe);
+    const auto [it, fresh] =
+        seen_.emplace(code_key(c, v.grid, v.block, v.shared, program_.emulated), recipe);
     if (fresh) return std::nullopt;
-    return reject(Gate::kCompile, "same machine code as " + it->second);
+    return reject(Gate::kCompile, (program_.emulated ? "same instructions and resources as "
+                                                     : "same machine code as ") +
+                                      it->second);
 }
 
 std::vector<Prover::Run> Prover::runs(bool second) const {
@@ -200,7 +225,7 @@ Proof Prover::prove(const xform::Recipe& recipe) {
         return {reject(Gate::kCompile, "does not load: " + loaded.error().str()), {}, 0};
     verdict = replay_all(module, v, false, &v.coarse_ns);
     sandbox_.unload(module);
-    if (verdict.outcome == Outcome::kAccept && applied->pinned) {
+    if (verdict.outcome == Outcome::kAccept && applied->pinned && !program_.emulated) {
         const Verdict second = second_compile(*applied, v);
         if (second.outcome != Outcome::kAccept) verdict = second;
     }

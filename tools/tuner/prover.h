@@ -42,6 +42,8 @@ class Prover {
     void set_lease(std::function<bool()> before_run) { before_run_ = std::move(before_run); }
     // Machine code of the original, so that recipes that change nothing are recognised.
     void set_original_code(std::vector<std::byte> text);
+    // The same for an emulated GPU, which has no machine code.
+    void set_original_ptx();
     Proof prove(const xform::Recipe& recipe);
     // Up to `launches` more replays of a proven variant against the recorded bytes, ended early at
     // `until`.

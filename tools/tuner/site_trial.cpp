@@ -17,12 +17,14 @@ using referee::Verdict;
 
 constexpr double kClearlySlower =
     1.10;  // coarse time of a variant over the original's: not worth an exact timing
-constexpr size_t kMostTimed = 8;  // per round
+constexpr size_t kMostTimed = 8;  // per round, and up to twice that
+constexpr double kAsGood = 1.03;  // while the coarse time is within this of the best
 constexpr int kMostRounds = 3;
 constexpr int kMostFaults = 5;  // a site whose candidates keep killing sandboxes is not worth it
 constexpr uint64_t kOracleBytes = uint64_t{256} << 20;
 constexpr auto kQuiet = std::chrono::milliseconds(300);
 constexpr auto kSwapPatience = std::chrono::seconds(30);
+constexpr auto kPublishTime = std::chrono::seconds(15);
 constexpr uint32_t kSoakLaunches = 1000;
 
 std::string outcome_name(Outcome o) {
@@ -73,6 +75,7 @@ void SiteTrial::run() {
     prover_->set_lease([this] { return wait_for_idle(); });
     std::optional<End> e = fidelity();
     if (!e) decide_pinning();
+    if (!e) remember_original();
     if (!e) e = oracle();
     if (!e) e = check_assembler();
     if (!e) e = from_store();
@@ -131,11 +134,8 @@ std::optional<SiteTrial::End> SiteTrial::fidelity() {
 void SiteTrial::decide_pinning() {
     compile::Compiler* assembler = services_.assembler;
     if (assembler == nullptr) return;  // the predictor alone, as the emulated GPU does too
-    const auto controls = [&] {
-        xform::CompileControls c;
-        c.max_registers = code_->option_max_registers;
-        return c;
-    }();
+    xform::CompileControls controls;
+    controls.max_registers = code_->option_max_registers;
     const auto assemble = [&](const std::string& ptx) -> Result<xform::AssembledCode> {
         TTT_TRY(const compile::Compiled c,
                 assembler->compile(ptx, facts_.entry, facts_.arch, controls));
@@ -146,13 +146,19 @@ void SiteTrial::decide_pinning() {
     context_.pinning =
         xform::decide_pinning(*code_->ptx, facts_.entry, assemble, context_.program_code);
     note("rounding: " + context_.pinning->evidence);
-    if (services_.program.emulated) return;
+}
+
+// So that recipes that change nothing are recognised.
+void SiteTrial::remember_original() {
+    if (services_.program.emulated) return prover_->set_original_ptx();
     auto text = code_->text(facts_.entry);
-    if (text.empty())
-        if (auto own =
-                assembler->compile(ptx::print(*code_->ptx), facts_.entry, facts_.arch, controls);
-            own.ok())
-            text.assign(own->code.text.begin(), own->code.text.end());
+    if (text.empty()) {
+        xform::CompileControls controls;
+        controls.max_registers = code_->option_max_registers;
+        auto own = services_.compiler->compile(ptx::print(*code_->ptx), facts_.entry, facts_.arch,
+                                               controls);
+        if (own.ok()) text.assign(own->code.text.begin(), own->code.text.end());
+    }
     prover_->set_original_code(std::move(text));
 }
 
@@ -286,20 +292,31 @@ void SiteTrial::row(const xform::Recipe& recipe, const Verdict& v, double speedu
     });
 }
 
+// Not worth an exact timing. An emulated clock is exact at once.
+bool SiteTrial::hopeless(double coarse_speedup) const {
+    if (coarse_speedup == 0) return false;
+    const double least =
+        services_.program.emulated ? 1 + services_.config.min_gain : 1 / kClearlySlower;
+    return coarse_speedup < least;
+}
+
 void SiteTrial::prove_round(search::Agent& agent,
                             std::vector<std::pair<xform::Recipe, ProvenVariant>>* proven) {
     int faults = 0;
-    while (!out_of_time() && faults < kMostFaults) {
+    // What is proven must still be timed.
+    const auto now = Clock::now();
+    const auto until = now + (deadline_ - now) * 3 / 5;
+    while (!out_of_time() && Clock::now() < until && faults < kMostFaults) {
         const auto recipe = agent.propose(board_);
         if (!recipe) return;
         Proof p = prover_->prove(*recipe);
         faults += p.verdict.gate == Gate::kFault ? 1 : 0;
         if (p.verdict.outcome != Outcome::kAccept) {
             row(*recipe, p.verdict, 0);
-        } else if (p.coarse_speedup != 0 && p.coarse_speedup * kClearlySlower <= 1) {
+        } else if (hopeless(p.coarse_speedup)) {
             row(*recipe,
                 {Outcome::kReject, Gate::kTiming,
-                 fmt::format("right, but clearly slower: {:.2f}x", p.coarse_speedup)},
+                 fmt::format("right, but not faster in the sandbox: {:.3f}x", p.coarse_speedup)},
                 p.coarse_speedup);
         } else {
             proven->emplace_back(*recipe, std::move(*p.variant));
@@ -339,12 +356,15 @@ void SiteTrial::time_round(std::vector<std::pair<xform::Recipe, ProvenVariant>> 
     std::stable_sort(proven.begin(), proven.end(), [](const auto& a, const auto& b) {
         return a.second.coarse_ns < b.second.coarse_ns;
     });
+    const double best_ns = proven.empty() ? 0 : proven.front().second.coarse_ns;
     for (size_t i = 0; i < proven.size(); ++i) {
         auto& [recipe, variant] = proven[i];
-        if (i >= kMostTimed || out_of_time()) {
+        const bool close = variant.coarse_ns <= best_ns * kAsGood;
+        const bool later = i >= (close ? 2 * kMostTimed : kMostTimed);
+        if (later || out_of_time()) {
             row(recipe,
                 {Outcome::kUnknown, Gate::kTiming,
-                 i >= kMostTimed ? "right; others looked faster" : "right; no time left"},
+                 later ? "right; others looked faster" : "right; no time left"},
                 0);
             continue;
         }
@@ -376,6 +396,7 @@ std::optional<SiteTrial::End> SiteTrial::search(std::vector<xform::Recipe> recip
 SiteTrial::End SiteTrial::publish() {
     const auto until = Clock::now() + std::chrono::seconds(services_.program.emulated ? 1 : 5);
     const uint32_t launches = services_.program.emulated ? 20 : kSoakLaunches;
+    deadline_ = std::max(deadline_, Clock::now() + kPublishTime);  // a winner is not thrown away
     const Verdict soaked = prover_->soak(*leader_, launches, until);
     note("before the swap: " + soaked.evidence);
     if (soaked.outcome != Outcome::kAccept)

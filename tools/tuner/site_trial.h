@@ -51,6 +51,8 @@ class SiteTrial {
     std::optional<End> fidelity();
     std::optional<End> oracle();
     void decide_pinning();
+    void remember_original();
+    bool hopeless(double coarse_speedup) const;
     std::optional<End> check_assembler();
     std::optional<End> search(std::vector<xform::Recipe> recipes);
     std::optional<End> from_store();
