@@ -125,7 +125,6 @@ uint64_t bits_as(const Constant& c, Type type) {
 }  // namespace
 
 bool Parser::parse_unsigned(uint64_t& value, const char* what) {
-    Constant constant;
     if (token_.kind != Kind::kNumber) return unexpected(what);
     if (!read_integer(token_.text, value)) return fail(std::string("bad number: expected ") + what);
     advance();

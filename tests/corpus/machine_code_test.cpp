@@ -78,7 +78,9 @@ std::vector<Sample> load(const std::vector<Listed>& rows, size_t& missing) {
     std::map<std::string, std::map<uint32_t, const Listed*>> wanted;
     for (const Listed& row : rows) wanted[row.library][row.index] = &row;
     std::vector<Sample> samples;
-    for (const auto& [library, modules] : wanted) {
+    for (const auto& entry : wanted) {
+        const std::string& library = entry.first;
+        const auto& modules = entry.second;
         size_t found = 0, entries = 0;
         for (const auto& [index, row] : modules) entries += row->entries.size();
         const std::string path = find_library(library);
