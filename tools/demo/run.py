@@ -139,7 +139,8 @@ class Progress:
 
 
 def base_environment(build, emulated, profile):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TTT_") and k != "LD_PRELOAD"}
+    environment = {k: v for k, v in os.environ.items()
+                   if k != "LD_PRELOAD" and (not k.startswith("TTT_") or k.startswith("TTT_LOG"))}
     if emulated:
         environment["TTT_EMU_PROFILE"] = profile
         paths = [str(build / "emulator"), os.environ.get("LD_LIBRARY_PATH", "")]
