@@ -122,7 +122,7 @@ BlockRun::BlockRun(Worker& worker, uint64_t linear) {
         const uint32_t lanes = std::min(kLanes, threads - i * kLanes);
         w.exists = w.live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
         w.local = block_.local_storage.data() + uint64_t{i} * kLanes * launch.local_stride;
-        w.splits.push_back({0, w.live, kNowhere, take_frame(block_, 0), Wait::kReady, 0});
+        w.splits.push_back({0, w.live, kNowhere, take_frame(block_, 0), Wait::kReady, 0, 0});
     }
 }
 

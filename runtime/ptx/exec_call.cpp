@@ -108,7 +108,7 @@ Split WarpRunner::enter(const Op& op, const Split& s, uint32_t code, uint32_t ma
     frame->call_pc = s.pc;
     copy_arguments(caller.code->calls[op.table], callee, caller, *frame, mask);
     const uint32_t join = new_join({s.pc + 1, mask, 0, parent, s.frame, frame, true});
-    return {0, mask, join, frame, Wait::kReady, 0};
+    return {0, mask, join, frame, Wait::kReady, 0, 0};
 }
 
 bool WarpRunner::call(const Op& op, Split& s, uint32_t mask) {

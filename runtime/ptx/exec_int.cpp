@@ -47,7 +47,10 @@ T mul_high(T a, T b) {
         else
             return static_cast<T>((static_cast<unsigned __int128>(a) * b) >> 64);
     } else {
-        using W = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+        // For 16 bits exactly twice the width: from 64 bits g++ 12's vectoriser takes the unsigned
+        // high part.
+        using Twice = std::conditional_t<sizeof(T) == 2, int32_t, int64_t>;
+        using W = std::conditional_t<std::is_signed_v<T>, Twice, std::make_unsigned_t<Twice>>;
         return static_cast<T>((W{a} * W{b}) >> (8 * sizeof(T)));
     }
 }

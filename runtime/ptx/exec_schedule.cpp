@@ -75,7 +75,7 @@ void WarpRunner::execute(Split s, uint64_t& quantum) {
     uint64_t issued = 0, threads = 0;
     enter_context(s);
     const Op* ops = context_.code->ops.data();
-    uint32_t join_pc = joined_at(s, s.pc);
+    uint32_t join_pc = joined_at(s);
     bool goes_on = true;
     while (goes_on) {
         const Op& op = ops[s.pc];
@@ -84,8 +84,8 @@ void WarpRunner::execute(Split s, uint64_t& quantum) {
             join.arrived |= s.mask;
             goes_on = settle(s.join, s);
         } else {
-            if (issued == slice) {  // to the front: the others go first
-                warp_.splits.insert(warp_.splits.begin(), s);
+            if (issued == slice) {
+                preempt(s);
                 break;
             }
             uint32_t mask = s.mask;
@@ -112,7 +112,7 @@ void WarpRunner::execute(Split s, uint64_t& quantum) {
         if (goes_on) {
             enter_context(s);
             ops = context_.code->ops.data();
-            join_pc = joined_at(s, s.pc);
+            join_pc = joined_at(s);
         }
     }
     quantum -= std::min(quantum, std::max<uint64_t>(issued, 1));
@@ -121,8 +121,32 @@ void WarpRunner::execute(Split s, uint64_t& quantum) {
     worker_.counters.thread_instructions += threads;
 }
 
+// To the front: the others go first.
+void WarpRunner::preempt(Split s) {
+    constexpr uint32_t kPatience = 8;  // slices
+    if (++s.slices >= kPatience) {
+        part_from_waiting(s);
+        s.slices = 0;
+    }
+    warp_.splits.insert(warp_.splits.begin(), s);
+}
+
+// Lanes that wait at the split's joins continue now. The split reaches those joins later, for
+// itself.
+void WarpRunner::part_from_waiting(const Split& s) {
+    for (uint32_t j = s.join; j != kNowhere; j = warp_.joins[j].parent) {
+        Join& join = warp_.joins[j];
+        if (join.arrived == 0) continue;
+        if (join.callee != nullptr) copy_results(join);
+        warp_.splits.push_back(
+            {join.pc, join.arrived, join.parent, join.frame, Wait::kReady, 0, 0});
+        join.expected &= ~join.arrived;
+        join.arrived = 0;
+    }
+}
+
 // Where the split's innermost join waits, if that is in the split's own call.
-uint32_t WarpRunner::joined_at(const Split& s, uint32_t) {
+uint32_t WarpRunner::joined_at(const Split& s) const {
     if (s.join == kNowhere) return kNowhere;
     const Join& join = warp_.joins[s.join];
     return join.callee == nullptr && join.frame == s.frame ? join.pc : kNowhere;
@@ -177,7 +201,7 @@ bool WarpRunner::branch(const Op& op, Split& s, uint32_t taken) {
         s.pc = op.target;
         return true;
     }
-    if (op.join != kNowhere && joined_at(s, next) != op.join)
+    if (op.join != kNowhere && joined_at(s) != op.join)
         s.join = new_join({op.join, s.mask, 0, s.join, s.frame, nullptr, true});
     if (op.target == op.join) {
         warp_.joins[s.join].arrived |= taken;
@@ -202,7 +226,7 @@ bool WarpRunner::branch_indexed(const Op& op, Split& s, uint32_t mask) {
     if (mask != s.mask) skip_inactive(s, mask);
     uint32_t left = mask;
     bool first = true;
-    if (op.join != kNowhere && joined_at(s, s.pc) != op.join && mask != 0)
+    if (op.join != kNowhere && joined_at(s) != op.join && mask != 0)
         s.join = new_join({op.join, mask, 0, s.join, s.frame, nullptr, true});
     while (left != 0) {
         const auto lane = static_cast<uint32_t>(std::countr_zero(left));
@@ -281,7 +305,7 @@ bool WarpRunner::settle(uint32_t join, Split& s) {
             give_frame(block_, done.callee);
         }
         if (done.expected != 0) {
-            s = {done.pc, done.arrived, done.parent, done.frame, Wait::kReady, 0};
+            s = {done.pc, done.arrived, done.parent, done.frame, Wait::kReady, 0, 0};
             return true;
         }
         join = done.parent;

@@ -34,10 +34,12 @@ class WarpRunner {
     void copy_arguments(const Call& call, const FunctionCode& callee, const Frame& from,
                         const Frame& to, uint32_t mask);
     void copy_results(const Join& join);
+    void preempt(Split s);
+    void part_from_waiting(const Split& s);
     void skip_inactive(const Split& s, uint32_t mask);
     bool release_collective();
     uint32_t new_join(Join join);
-    uint32_t joined_at(const Split& s, uint32_t pc);
+    uint32_t joined_at(const Split& s) const;
     void enter_context(const Split& s);
 
     Block& block_;

@@ -49,6 +49,7 @@ struct Split {
     Frame* frame = nullptr;
     Wait wait = Wait::kReady;
     uint32_t barrier = 0;
+    uint32_t slices = 0;  // used up since lanes last parted from those that wait for it
 };
 
 struct Barrier {

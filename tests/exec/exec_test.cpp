@@ -50,7 +50,7 @@ TEST_P(Instruction, GivesTheIsasResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Exec, Instruction, testing::ValuesIn(files()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& instance) { return instance.param; });
 
 }  // namespace
 }  // namespace ttt::test

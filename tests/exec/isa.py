@@ -227,7 +227,8 @@ def clamp(n, bits, signed):
 
 def to_int(fmt, x, bits, signed, mode):
     if is_nan(fmt, x):
-        return 1 << (bits - 1) if fmt == F64 or bits == 64 else 0
+        least = 1 << (bits - 1)
+        return (-least if signed else least) if fmt == F64 or bits == 64 else 0
     if is_inf(fmt, x):
         n = -(1 << 70) if sign(fmt, x) else 1 << 70
     else:
