@@ -11,7 +11,7 @@ namespace ttt::emulator::api {
 namespace {
 
 struct Link {
-    std::vector<std::string> texts;
+    std::vector<Source> sources;
     JitOptions jit;
     std::string output;
 };
@@ -22,10 +22,10 @@ Handles<Link, CUlinkState>& links() {
 
 CUresult add(Link& link, CUjitInputType type, std::string text) {
     if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY) return CUDA_ERROR_NOT_SUPPORTED;
-    if (type == CU_JIT_INPUT_FATBINARY) return read_image(text.data(), &link.texts, link.jit);
+    if (type == CU_JIT_INPUT_FATBINARY) return read_image(text.data(), &link.sources, link.jit);
     while (!text.empty() && text.back() == '\0') text.pop_back();
-    TTT_EMU_TRY(check_ptx(text, link.jit));
-    link.texts.push_back(std::move(text));
+    TTT_EMU_TRY(parse_ptx(text, link.jit, nullptr));
+    link.sources.push_back({std::move(text), 0});
     return CUDA_SUCCESS;
 }
 
@@ -58,11 +58,11 @@ CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* p
 CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* size) {
     Link* link = links().find(handle);
     if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (link->texts.size() != 1) {
-        note("cuLinkComplete: {} inputs; the emulated linker takes one", link->texts.size());
-        return link->texts.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    if (link->sources.size() != 1) {
+        note("cuLinkComplete: {} inputs; the emulated linker takes one", link->sources.size());
+        return link->sources.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     }
-    link->output = link->texts.front();
+    link->output = link->sources.front().text;
     give_if(size, link->output.size() + 1);
     return give(image, static_cast<void*>(link->output.data()));
 }

@@ -25,10 +25,10 @@ CUresult load(CUmodule* out, const void* image, const JitOptions& jit) {
     TTT_EMU_TRY(need_context(&context));
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     TTT_EMU_TRY(refuse_in_capture());
-    std::vector<std::string> texts;
-    TTT_EMU_TRY(read_image(image, &texts, jit));
+    std::vector<Source> sources;
+    TTT_EMU_TRY(read_image(image, &sources, jit));
     Module* module = nullptr;
-    TTT_EMU_TRY(load_module(context, texts, jit.max_registers, jit, &module));
+    TTT_EMU_TRY(load_module(context, sources, jit.max_registers, jit, &module));
     return give(out, ModuleHandles::handle_of(module));
 }
 
@@ -48,9 +48,15 @@ CUresult find_kernel(CUkernel handle, Kernel** kernel) {
 CUresult load_library(CUlibrary* out, const void* image, const JitOptions& jit) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto made = std::make_unique<Library>();
-    TTT_EMU_TRY(read_image(image, &made->texts, jit));
+    TTT_EMU_TRY(read_image(image, &made->sources, jit));
     made->max_registers = jit.max_registers;
-    for (const std::string& text : made->texts) TTT_EMU_TRY(check_ptx(text, jit));
+    for (const Source& source : made->sources) {
+        ptx::Module code;
+        TTT_EMU_TRY(parse_ptx(source.text, jit, &code));
+        for (const auto& function : code.functions) {
+            if (function.is_entry) made->entries.emplace_back(function.name);
+        }
+    }
     return give(out, Gpu::get().libraries.add(std::move(made)));
 }
 
@@ -70,19 +76,6 @@ CUresult kernel_of(Library& library, const std::string& name, CUkernel* out) {
     made->name = name;
     library.kernels[name] = made.get();
     return give(out, Gpu::get().kernels.add(std::move(made)));
-}
-
-// Names of a library's entries; needs no context, as on hardware.
-std::vector<std::string> entries_of(const Library& library) {
-    std::vector<std::string> names;
-    for (const std::string& text : library.texts) {
-        const auto parsed = ptx::parse(text);
-        if (!parsed.ok()) continue;
-        for (const auto& function : parsed->functions) {
-            if (function.is_entry) names.emplace_back(function.name);
-        }
-    }
-    return names;
 }
 
 CUresult param_info(const Function& function, size_t index, size_t* offset, size_t* size) {
@@ -175,7 +168,7 @@ CUresult cuLibraryGetKernel(CUkernel* out, CUlibrary handle, const char* name) {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto known = library->kernels.find(name);
     if (known == library->kernels.end()) {
-        const auto names = entries_of(*library);
+        const auto& names = library->entries;
         if (std::find(names.begin(), names.end(), name) == names.end()) return CUDA_ERROR_NOT_FOUND;
     }
     return kernel_of(*library, name, out);
@@ -183,13 +176,13 @@ CUresult cuLibraryGetKernel(CUkernel* out, CUlibrary handle, const char* name) {
 CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) {
     Library* library = nullptr;
     TTT_EMU_TRY(find_library(handle, &library));
-    return give(count, entries_of(*library).size());
+    return give(count, library->entries.size());
 }
 CUresult cuLibraryEnumerateKernels(CUkernel* out, unsigned int count, CUlibrary handle) {
     Library* library = nullptr;
     TTT_EMU_TRY(find_library(handle, &library));
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto names = entries_of(*library);
+    const auto& names = library->entries;
     for (size_t i = 0; i < std::min<size_t>(count, names.size()); ++i) {
         TTT_EMU_TRY(kernel_of(*library, names[i], &out[i]));
     }

@@ -88,13 +88,11 @@ CUresult sticky_error(const ptx::Fault& fault) {
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-CUresult load_part(const std::string& text, const JitOptions& jit, std::unique_ptr<Part>* out) {
-    if (const CUresult bad = check_ptx(text, jit); bad != CUDA_SUCCESS) return bad;
-    auto parsed = ptx::parse(text);
-    if (!parsed.ok()) return CUDA_ERROR_INVALID_PTX;
+CUresult load_part(const Source& source, const JitOptions& jit, std::unique_ptr<Part>* out) {
     auto part = std::make_unique<Part>();
-    part->code = std::move(*parsed);
-    part->text = text;
+    const CUresult bad = parse_ptx(source.text, jit, &part->code);
+    if (bad != CUDA_SUCCESS) return bad;
+    part->source = source;
     uint64_t bytes = 0;
     for (const auto& variable : part->code.variables) {
         const auto& symbol = part->code.at(variable.sym);
@@ -120,14 +118,14 @@ Part::~Part() {
     if (variables != 0) Gpu::get().memory->release_variables(variables);
 }
 
-CUresult load_module(Context* context, const std::vector<std::string>& texts,
-                     unsigned max_registers, const JitOptions& jit, Module** out) {
+CUresult load_module(Context* context, const std::vector<Source>& sources, unsigned max_registers,
+                     const JitOptions& jit, Module** out) {
     auto made = std::make_unique<Module>();
     made->context = context;
     made->max_registers = max_registers;
-    for (const std::string& text : texts) {
+    for (const Source& source : sources) {
         std::unique_ptr<Part> part;
-        if (const CUresult bad = load_part(text, jit, &part); bad != CUDA_SUCCESS) return bad;
+        if (const CUresult bad = load_part(source, jit, &part); bad != CUDA_SUCCESS) return bad;
         made->parts.push_back(std::move(part));
     }
     *out = made.get();
@@ -147,7 +145,7 @@ CUresult module_of(Library& library, Context* context, Module** out) {
         *out = found->second;
         return CUDA_SUCCESS;
     }
-    const CUresult bad = load_module(context, library.texts, library.max_registers, {}, out);
+    const CUresult bad = load_module(context, library.sources, library.max_registers, {}, out);
     if (bad != CUDA_SUCCESS) return bad;
     (*out)->library = &library;
     library.modules[context] = *out;
@@ -206,9 +204,11 @@ const model::Resources& resources_of(Function& function) {
     if (function.resources) return *function.resources;
     model::Resources resources;
     xform::CompileControls controls;
-    controls.max_registers = function.module->max_registers;
+    const unsigned asked =
+        function.module->max_registers;  // by the program: before the image's own
+    controls.max_registers = asked != 0 ? asked : function.part->source.max_registers;
     const auto compiled =
-        estimator().compile(function.part->text, function.name, arch_name(), controls);
+        estimator().compile(function.part->source.text, function.name, arch_name(), controls);
     if (compiled.ok()) {
         resources.registers = compiled->registers;
         resources.shared_bytes = compiled->shared_bytes;

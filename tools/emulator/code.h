@@ -31,11 +31,15 @@ struct JitOptions {
 };
 JitOptions read_jit_options(unsigned count, CUjit_option* options, void** values);
 
-// PTX texts of an image that suit the device; each is one module part. Errors as the driver gives
+struct Source {  // one PTX text of an image
+    std::string text;
+    unsigned max_registers = 0;  // from the fat binary's option string; 0 = none
+};
+// PTX of an image that suits the device; each text is one module part. Errors as the driver gives
 // them, with the reason in the error log.
-CUresult read_image(const void* image, std::vector<std::string>* texts, const JitOptions& jit);
-// Text given with its length (linker inputs, files).
-CUresult check_ptx(const std::string& text, const JitOptions& jit);
+CUresult read_image(const void* image, std::vector<Source>* sources, const JitOptions& jit);
+// Checks version, syntax and target. `out` may be nullptr.
+CUresult parse_ptx(const std::string& text, const JitOptions& jit, ptx::Module* out);
 
 struct Part {  // one PTX text
     Part() = default;
@@ -45,7 +49,7 @@ struct Part {  // one PTX text
 
     ptx::Module code;
     std::unique_ptr<ptx::LoadedModule> loaded;
-    std::string text;
+    Source source;
     uint64_t variables = 0;
 };
 
@@ -77,8 +81,9 @@ struct Module {
 };
 
 struct Library {
-    std::vector<std::string> texts;
+    std::vector<Source> sources;
     unsigned max_registers = 0;
+    std::vector<std::string> entries;  // of all sources
     std::unordered_map<Context*, Module*> modules;
     std::unordered_map<std::string, struct Kernel*> kernels;
 };
@@ -89,8 +94,8 @@ struct Kernel {
     std::unordered_map<int, int> attributes;
 };
 
-CUresult load_module(Context* context, const std::vector<std::string>& texts,
-                     unsigned max_registers, const JitOptions& jit, Module** out);
+CUresult load_module(Context* context, const std::vector<Source>& sources, unsigned max_registers,
+                     const JitOptions& jit, Module** out);
 void unload_module(Module* module);
 CUresult module_of(Library& library, Context* context, Module** out);
 // The entry `name`, or CUDA_ERROR_NOT_FOUND.

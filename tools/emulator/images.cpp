@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "emulator/code.h"
@@ -37,7 +38,20 @@ CUresult check_target(const image::PtxTarget& target, const JitOptions& jit) {
         fmt::format("PTX of target sm_{}{} does not run on sm_{}", target.arch, suffix, arch));
 }
 
-CUresult add_entries(std::span<const std::byte> blob, std::vector<std::string>* texts,
+// "--maxrregcount 40" or "-maxrregcount=40" among a fat binary's options.
+unsigned register_limit(std::string_view options) {
+    constexpr std::string_view kName = "maxrregcount";
+    const size_t at = options.find(kName);
+    if (at == std::string_view::npos) return 0;
+    const size_t digits = options.find_first_not_of(" =", at + kName.size());
+    unsigned value = 0;
+    if (digits != std::string_view::npos) {
+        std::from_chars(options.data() + digits, options.data() + options.size(), value);
+    }
+    return value;
+}
+
+CUresult add_entries(std::span<const std::byte> blob, std::vector<Source>* sources,
                      const JitOptions& jit) {
     auto entries = image::entries(blob);
     if (!entries.ok()) return refuse(CUDA_ERROR_INVALID_IMAGE, jit, entries.error().str());
@@ -51,7 +65,7 @@ CUresult add_entries(std::span<const std::byte> blob, std::vector<std::string>* 
     }
     auto text = image::contents(*best);
     if (!text.ok()) return refuse(CUDA_ERROR_INVALID_IMAGE, jit, text.error().str());
-    texts->push_back(std::move(*text));
+    sources->push_back({std::move(*text), register_limit(best->options)});
     return CUDA_SUCCESS;
 }
 
@@ -91,7 +105,7 @@ JitOptions read_jit_options(unsigned count, CUjit_option* options, void** values
     return jit;
 }
 
-CUresult check_ptx(const std::string& text, const JitOptions& jit) {
+CUresult parse_ptx(const std::string& text, const JitOptions& jit, ptx::Module* out) {
     const image::PtxTarget target = image::ptx_target(text);
     const unsigned version = target.version;  // before parsing: newer PTX may not parse at all
     if (version > kMaxPtxVersion) {
@@ -99,16 +113,18 @@ CUresult check_ptx(const std::string& text, const JitOptions& jit) {
                       fmt::format("PTX version {}.{} is newer than {}.{}", version / 10,
                                   version % 10, kMaxPtxVersion / 10, kMaxPtxVersion % 10));
     }
-    const auto parsed = ptx::parse(text);
+    auto parsed = ptx::parse(text);
     if (!parsed.ok()) {
         return refuse(CUDA_ERROR_INVALID_PTX, jit,
                       fmt::format("ptxas application ptx input, line {}; error : {}",
                                   parsed.error().line, parsed.error().str()));
     }
-    return check_target(target, jit);
+    const CUresult result = check_target(target, jit);
+    if (result == CUDA_SUCCESS && out != nullptr) *out = std::move(*parsed);
+    return result;
 }
 
-CUresult read_image(const void* image, std::vector<std::string>* texts, const JitOptions& jit) {
+CUresult read_image(const void* image, std::vector<Source>* sources, const JitOptions& jit) {
     if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto blobs = image::copy_foreign(image);
     if (!blobs.ok()) return refuse(CUDA_ERROR_INVALID_IMAGE, jit, blobs.error().str());
@@ -122,15 +138,15 @@ CUresult read_image(const void* image, std::vector<std::string>* texts, const Ji
         } else if (kind == image::Kind::kPtx) {
             std::string text(reinterpret_cast<const char*>(blob.data()), blob.size());
             while (!text.empty() && text.back() == '\0') text.pop_back();
-            texts->push_back(std::move(text));
+            sources->push_back({std::move(text), 0});
         } else if (kind == image::Kind::kFatbin) {
-            result = add_entries(bytes, texts, jit);
+            result = add_entries(bytes, sources, jit);
         } else {
             result = refuse(CUDA_ERROR_INVALID_IMAGE, jit, "neither PTX nor a fat binary");
         }
         if (result != CUDA_SUCCESS) return result;
     }
-    return texts->empty() ? refuse(CUDA_ERROR_INVALID_IMAGE, jit, "empty image") : CUDA_SUCCESS;
+    return sources->empty() ? refuse(CUDA_ERROR_INVALID_IMAGE, jit, "empty image") : CUDA_SUCCESS;
 }
 
 }  // namespace ttt::emulator
