@@ -15,14 +15,14 @@ int bench_launch(bool json) {
     if (here.bench_launch.empty()) return complain(kFailed, "ttt-bench-launch is not beside ttt");
     if (here.null_driver.empty())
         return complain(kFailed, "the null driver is not beside ttt (../null)");
+    if (here.library.empty())
+        return complain(kFailed, "libttt.so is not beside ttt (../lib); set TTT_LIBRARY");
     const TemporaryFolder scratch;
     if (!scratch.ok())
         return complain(kFailed, "no temporary folder: set TMPDIR to a writable one");
     ChildOptions child;
-    child.command = {here.bench_launch, "--json"};
+    child.command = {here.bench_launch, "--lib", here.library, "--driver", here.null_driver};
     child.stdout_file = scratch.file("launch.json");
-    child.environment["LD_LIBRARY_PATH"] =
-        prepend(here.null_driver, environment("LD_LIBRARY_PATH"));
     const auto ended = run_child(child);
     if (!ended.ok()) return complain(kFailed, ended.error().str());
     if (ended->exit_code != 0)
