@@ -171,8 +171,13 @@ Result<LoadResult> SandboxLink::load(uint64_t id, std::span<const std::byte> ima
     TTT_TRY(Fd fd, ipc::make_memfd("ttt-module", image));
     modules_[id] = Module{std::move(fd), image.size(), entry, jit_max_registers, jit_opt_level};
     loaded_.erase(id);
-    TTT_CHECK_OK(ensure());
-    auto r = send_module(id);
+    // A process that dies once may have been killed from outside; twice is the module's doing.
+    Result<LoadResult> r = make_error(Code::kInternal, "not tried");
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        TTT_CHECK_OK(ensure());
+        r = send_module(id);
+        if (r.ok() || channel_.open()) break;
+    }
     if (!r.ok()) modules_.erase(id);
     return r;
 }
@@ -197,6 +202,7 @@ ReplayResult SandboxLink::died(const std::string& why) {
     ReplayResult r;
     r.gate = "fault";
     r.evidence = why;
+    r.died = true;
     return r;
 }
 
@@ -237,7 +243,16 @@ Result<ReplayResult> SandboxLink::replay(const ReplayRequest& q) {
 }
 
 Result<SandboxLink::HostCopy> SandboxLink::fetch() {
-    TTT_CHECK_OK(ensure());
+    Result<HostCopy> r = make_error(Code::kInternal, "not tried");
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        TTT_CHECK_OK(ensure());
+        r = fetch_once();
+        if (r.ok() || channel_.open()) break;
+    }
+    return r;
+}
+
+Result<SandboxLink::HostCopy> SandboxLink::fetch_once() {
     TTT_CHECK_OK(send_snapshot());
     const uint64_t id = next_request_++;
     flatbuffers::FlatBufferBuilder b;

@@ -34,6 +34,7 @@ struct ReplayResult {
     bool ok = false;
     std::string gate, evidence;
     double coarse_ns = 0, wall_ms = 0;
+    bool died = false;  // no verdict came: the process went away or did not answer
 };
 
 struct LoadResult {
@@ -66,6 +67,7 @@ class SandboxLink {
     struct HostCopy {
         std::vector<std::vector<std::byte>> pre, post;
     };  // per region; post empty when not written
+    // kExhausted: too large to copy; any other error: no sandbox could do it, tried twice.
     Result<HostCopy> fetch();
 
     // Kills the process; further calls fail. For the end of the program.
@@ -88,6 +90,7 @@ class SandboxLink {
     Status ensure_module(uint64_t id);
     Status prepare(const ReplayRequest& request);  // process, snapshot and modules are there
     Result<ipc::Received> answer(int timeout_ms);
+    Result<HostCopy> fetch_once();
     void stop();
     ReplayResult died(const std::string& why);
 

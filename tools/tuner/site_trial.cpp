@@ -113,6 +113,8 @@ std::optional<SiteTrial::End> SiteTrial::fidelity() {
     q.repeats = services_.program.emulated ? 2 : 6;
     q.timeout_ms = 60000;
     auto r = services_.sandbox.replay(q);
+    // Killed from outside once says nothing about the kernel.
+    if (r.ok() && r->died) r = services_.sandbox.replay(q);
     if (!r.ok()) return End{"failed", r.error().str()};
     const bool bits = r->ok;
     services_.ledger.update(site_.id, [&](SiteRecord& s) {
@@ -187,6 +189,9 @@ std::optional<SiteTrial::End> SiteTrial::oracle() {
         return std::nullopt;
     }
     auto copy = services_.sandbox.fetch();
+    // Only size may skip this gate: a sandbox that cannot answer must not switch the oracle off.
+    if (!copy.ok() && copy.error().code != Code::kExhausted)
+        return End{"failed", "no copy of the snapshot for the oracle: " + copy.error().str()};
     if (!copy.ok()) {
         note("oracle skipped: " + copy.error().str());
         return std::nullopt;
