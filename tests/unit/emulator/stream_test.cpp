@@ -1,4 +1,6 @@
 // Streams, capture, graphs.
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "unit/emulator/driver.h"
@@ -175,6 +177,55 @@ TEST_F(Graphs, StreamsAndEventsOrderSimulatedTime) {
     ASSERT_EQ(CU(cuEventCreate)(&untimed, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
     ASSERT_EQ(CU(cuEventRecord)(untimed, stream), CUDA_SUCCESS);
     EXPECT_EQ(CU(cuEventElapsedTime)(&worked, events[0], untimed), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(Graphs, ThreadsShareTheContext) {
+    prepare();
+    constexpr int kThreads = 4, kLaunches = 50;
+    std::vector<std::thread> threads;
+    std::atomic<int> failures{0};
+    for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&] {
+            CUstream own = nullptr;
+            failures += CU(cuCtxSetCurrent)(context) != CUDA_SUCCESS;
+            failures += CU(cuStreamCreate)(&own, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS;
+            unsigned value = 1;
+            void* params[] = {&out, &value};
+            for (int k = 0; k < kLaunches; ++k) {
+                failures += CU(cuLaunchKernel)(fill, 1, 1, 1, 32, 1, 1, 0, own, params, nullptr) !=
+                            CUDA_SUCCESS;
+            }
+            failures += CU(cuStreamDestroy)(own) != CUDA_SUCCESS;
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(failures, 0);
+    CUmodule module = nullptr;
+    CUdeviceptr total = 0;
+    unsigned count = 0;
+    ASSERT_EQ(CU(cuFuncGetModule)(&module, fill), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuModuleGetGlobal)(&total, nullptr, module, "total"), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuMemcpyDtoH)(&count, total, 4), CUDA_SUCCESS);
+    EXPECT_EQ(count, 5u + kThreads * kLaunches * 32u);
+}
+
+TEST_F(Graphs, HostFunctionsMayWaitForThreadsThatCallTheDriver) {
+    prepare();
+    struct Shared {
+        CUcontext context;
+        CUresult result;
+    } shared{context, CUDA_ERROR_UNKNOWN};
+    const CUhostFn wait = [](void* data) {
+        auto* s = static_cast<Shared*>(data);
+        std::thread([s] {
+            CU(cuCtxSetCurrent)(s->context);
+            CUdeviceptr p = 0;
+            s->result = CU(cuMemAlloc)(&p, 64);
+        }).join();
+    };
+    EXPECT_EQ(CU(cuLaunchHostFunc)(stream, wait, &shared), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuStreamSynchronize)(stream), CUDA_SUCCESS);
+    EXPECT_EQ(shared.result, CUDA_SUCCESS);
 }
 
 }  // namespace
