@@ -66,7 +66,7 @@ def main():
     p.add_argument("--rounds", type=int, default=7)
     a = p.parse_args()
     build = a.build.resolve()
-    launch = json.loads(subprocess.run([build / "bin/ttt-bench-launch", "--json"], env=environment(build, False), capture_output=True, text=True, check=True, timeout=300).stdout)
+    launch = json.loads(subprocess.run([build / "bin/ttt-bench-launch"], env=environment(build, False), capture_output=True, text=True, check=True, timeout=300).stdout)
     result = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(), "system": platform.platform(),
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), "command": "./dev bench " + shlex.join(sys.argv[5:]),
               "launch": launch, "footprint_1000_kernels": footprint(build, a.rounds), "bin_true_added_ms": bare_program(build, a.rounds),
