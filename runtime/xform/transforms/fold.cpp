@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "ptx/cfg.h"
 #include "ptx/dataflow.h"
 #include "xform/knobs.h"
 
@@ -25,7 +26,9 @@ constexpr std::array<std::string_view, 2> kPreconditions = {
     "some integer instruction has only constant operands, or some result is never read",
 };
 
-bool is_integer(Type type) { return type != Type::kNone && !ptx::is_float(type) && ptx::bit_size(type) >= 8; }
+bool is_integer(Type type) {
+    return type != Type::kNone && !ptx::is_float(type) && ptx::bit_size(type) >= 8;
+}
 
 uint64_t truncate(uint64_t value, uint32_t bits) {
     return bits >= 64 ? value : value & ((uint64_t{1} << bits) - 1);
@@ -39,16 +42,19 @@ int64_t as_signed(uint64_t value, uint32_t bits) {
 // Value of `bits` wide operands widened for a comparison or a wide product.
 uint64_t widen(uint64_t value, Type type) {
     const uint32_t bits = ptx::bit_size(type);
-    return ptx::is_signed(type) ? static_cast<uint64_t>(as_signed(value, bits)) : truncate(value, bits);
+    return ptx::is_signed(type) ? static_cast<uint64_t>(as_signed(value, bits))
+                                : truncate(value, bits);
 }
 
 // One instruction on constants; nullopt for anything but plain integer forms.
 class Evaluator {
   public:
-    explicit Evaluator(const Stmt& stmt) : stmt_(stmt), type_(stmt.last_type()), bits_(ptx::bit_size(type_)) {}
+    explicit Evaluator(const Stmt& stmt)
+        : stmt_(stmt), type_(stmt.last_type()), bits_(ptx::bit_size(type_)) {}
 
     std::optional<uint64_t> run(const std::vector<uint64_t>& in) const {
-        if (!is_integer(type_) || bits_ > 64 || stmt_.has(Mod::kSat) || stmt_.has(Mod::kCc) || stmt_.has(Mod::kHi)) {
+        if (!is_integer(type_) || bits_ > 64 || stmt_.has(Mod::kSat) || stmt_.has(Mod::kCc) ||
+            stmt_.has(Mod::kHi)) {
             return std::nullopt;
         }
         switch (stmt_.op) {
@@ -73,7 +79,8 @@ class Evaluator {
             case Opcode::kMad:
                 return multiply_add(in);
             case Opcode::kShl:
-                return truncate(in[1], 32) >= bits_ ? 0 : truncate(in[0] << truncate(in[1], 32), bits_);
+                return truncate(in[1], 32) >= bits_ ? 0
+                                                    : truncate(in[0] << truncate(in[1], 32), bits_);
             case Opcode::kShr:
                 return shift_right(in[0], truncate(in[1], 32));
             case Opcode::kMin:
@@ -90,7 +97,8 @@ class Evaluator {
     std::optional<bool> compare(uint64_t a, uint64_t b) const {
         if (!is_integer(type_) || bits_ > 64 || stmt_.mod_count != 2) return std::nullopt;
         const uint64_t x = widen(a, type_), y = widen(b, type_);
-        const bool less = ptx::is_signed(type_) ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
+        const bool less =
+            ptx::is_signed(type_) ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
         switch (stmt_.mods[0]) {
             case Mod::kEq:
                 return x == y;
@@ -122,13 +130,16 @@ class Evaluator {
     }
     uint64_t shift_right(uint64_t value, uint64_t count) const {
         if (ptx::is_signed(type_)) {
-            return truncate(static_cast<uint64_t>(as_signed(value, bits_) >> std::min<uint64_t>(count, bits_ - 1)), bits_);
+            return truncate(static_cast<uint64_t>(as_signed(value, bits_) >>
+                                                  std::min<uint64_t>(count, bits_ - 1)),
+                            bits_);
         }
         return count >= bits_ ? 0 : truncate(value, bits_) >> count;
     }
     uint64_t extreme(uint64_t a, uint64_t b) const {
         const uint64_t x = widen(a, type_), y = widen(b, type_);
-        const bool less = ptx::is_signed(type_) ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
+        const bool less =
+            ptx::is_signed(type_) ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
         return truncate((stmt_.op == Opcode::kMin) == less ? x : y, bits_);
     }
     std::optional<uint64_t> convert(uint64_t value) const {
@@ -146,11 +157,12 @@ class Evaluator {
 bool is_pure(const Stmt& stmt) {
     if (stmt.kind != Stmt::Kind::kInstruction || stmt.op == Opcode::kOpaque) return false;
     if (stmt.is(Opcode::kLd)) return stmt.space() == ptx::Space::kParam;
-    constexpr uint32_t kEffects = ptx::kFlagBranch | ptx::kFlagTerminator | ptx::kFlagBarrier | ptx::kFlagWarp |
-                                  ptx::kFlagLoad | ptx::kFlagStore | ptx::kFlagAtomic | ptx::kFlagCall |
-                                  ptx::kFlagTexture | ptx::kFlagMatrix | ptx::kFlagFence | ptx::kFlagAsyncCopy |
-                                  ptx::kFlagExotic;
-    return (ptx::info(stmt.op).flags & kEffects) == 0 && ptx::info(stmt.op).dests == 1 && !stmt.has(Mod::kCc);
+    constexpr uint32_t kEffects =
+        ptx::kFlagBranch | ptx::kFlagTerminator | ptx::kFlagBarrier | ptx::kFlagWarp |
+        ptx::kFlagLoad | ptx::kFlagStore | ptx::kFlagAtomic | ptx::kFlagCall | ptx::kFlagTexture |
+        ptx::kFlagMatrix | ptx::kFlagFence | ptx::kFlagAsyncCopy | ptx::kFlagExotic;
+    return (ptx::info(stmt.op).flags & kEffects) == 0 && ptx::info(stmt.op).dests == 1 &&
+           !stmt.has(Mod::kCc);
 }
 
 // Operands for which the assembler takes a constant.
@@ -215,7 +227,8 @@ class Folder {
             if (stmt.guard != ptx::kNoSym || stmt.operands.size() < 2) continue;
             const Operand& dest = stmt.operands[0];
             if (dest.kind != Operand::Kind::kRegister || definitions[dest.sym] != 1) continue;
-            if (stmt.is(Opcode::kMov) && is_constant(stmt.operands[1]) && is_integer(stmt.last_type())) {
+            if (stmt.is(Opcode::kMov) && is_constant(stmt.operands[1]) &&
+                is_integer(stmt.last_type())) {
                 constants_[dest.sym] = stmt.operands[1].value;
             }
             if (stmt.is(Opcode::kSetp)) note_predicate(stmt, dest.sym);
@@ -235,16 +248,18 @@ class Folder {
 
     std::optional<uint64_t> value(const Operand& o) const {
         if (is_constant(o)) return o.value;
-        if (o.kind != Operand::Kind::kRegister || o.component != 4 || o.negated) return std::nullopt;
+        if (o.kind != Operand::Kind::kRegister || o.component != 4 || o.negated)
+            return std::nullopt;
         const auto it = constants_.find(o.sym);
         if (it == constants_.end()) return std::nullopt;
         return it->second;
     }
 
-    // A guard known to be true is dropped; an instruction whose guard is false becomes nothing (a dead mov is too
-    // clever: erase it with the unreachable code).
+    // A guard known to be true is dropped; an instruction whose guard is false becomes nothing (a
+    // dead mov is too clever: erase it with the unreachable code).
     uint32_t decide_guard(Stmt& stmt) {
-        const auto it = stmt.guard == ptx::kNoSym ? predicates_.end() : predicates_.find(stmt.guard);
+        const auto it =
+            stmt.guard == ptx::kNoSym ? predicates_.end() : predicates_.find(stmt.guard);
         if (it == predicates_.end()) return 0;
         if (it->second == stmt.guard_negated) {
             erased_.insert(stmt.id);
@@ -257,7 +272,9 @@ class Folder {
     }
 
     uint32_t evaluate(Stmt& stmt) {
-        if (stmt.op == Opcode::kOpaque || !is_pure(stmt) || stmt.is(Opcode::kSetp) || stmt.is(Opcode::kLd)) return 0;
+        if (stmt.op == Opcode::kOpaque || !is_pure(stmt) || stmt.is(Opcode::kSetp) ||
+            stmt.is(Opcode::kLd))
+            return 0;
         if (stmt.operands.size() < 2 || stmt.operands[0].kind != Operand::Kind::kRegister) return 0;
         if (stmt.is(Opcode::kMov) && is_constant(stmt.operands[1])) return 0;
         std::vector<uint64_t> in;
@@ -313,7 +330,8 @@ class Folder {
         uint32_t changes = 0;
         for (size_t k = 1; k < stmt.operands.size(); ++k) {
             Operand& o = stmt.operands[k];
-            if (o.kind != Operand::Kind::kRegister || module_.at(o.sym).type == Type::kPred) continue;
+            if (o.kind != Operand::Kind::kRegister || module_.at(o.sym).type == Type::kPred)
+                continue;
             const auto v = value(o);
             // A constant wider than the operand's type is an error to the assembler.
             if (!v || ptx::bit_size(module_.at(o.sym).type) > operand_bits(stmt, k)) continue;
@@ -330,44 +348,32 @@ class Folder {
         return stmt.op == Opcode::kMad && stmt.has(Mod::kWide) && k == 3 ? 2 * bits : bits;
     }
 
-    // Statements behind an unguarded branch, ret or exit up to the next label that something names.
+    // Unreachable instructions; labels stay, since verbatim branch lists may name them.
     uint32_t drop_unreachable() {
-        std::set<Sym> named;
-        for (const Stmt& stmt : body()) {
-            if (stmt.kind == Stmt::Kind::kDirective) return erase();  // branch targets as text: keep everything
-            if (erased_.contains(stmt.id)) continue;
-            for (const Operand& o : stmt.operands) name_labels(o, named);
-        }
-        bool dead = false;
-        for (size_t i = 0; i < body().size(); ++i) {
-            const Stmt& stmt = body()[i];
-            if (stmt.kind == Stmt::Kind::kLabel && named.contains(stmt.sym)) dead = false;
-            if (stmt.kind != Stmt::Kind::kInstruction || erased_.contains(stmt.id)) continue;
-            if (dead) {
-                erased_.insert(stmt.id);
-            } else if (stmt.guard == ptx::kNoSym && leaves(stmt)) {
-                dead = true;
+        const uint32_t decided = erase();
+        const Result<ptx::Cfg> cfg = ptx::build_cfg(module_, module_.functions[index_]);
+        if (!cfg.ok()) return decided;
+        for (ptx::BlockId b = 0; b < cfg->blocks.size(); ++b) {
+            for (uint32_t i = cfg->blocks[b].begin; i < cfg->blocks[b].end; ++i) {
+                const bool jumps_to_next = body()[i].is(Opcode::kBra) && leads_to_next(i);
+                if (body()[i].kind != Stmt::Kind::kInstruction) continue;
+                if (!cfg->reachable(b) || jumps_to_next) erased_.insert(body()[i].id);
             }
-            if (stmt.is(Opcode::kBra) && leads_to_next(i)) erased_.insert(stmt.id);
         }
         keep_an_end();
-        return erase();
+        return decided + erase();
     }
 
     static bool leaves(const Stmt& stmt) {
         return stmt.is(Opcode::kBra) || stmt.is(Opcode::kRet) || stmt.is(Opcode::kExit);
     }
 
-    static void name_labels(const Operand& o, std::set<Sym>& named) {
-        if (o.kind == Operand::Kind::kSymbol && o.sym != ptx::kNoSym) named.insert(o.sym);
-        for (const Operand& elem : o.elems) name_labels(elem, named);
-    }
-
     bool leads_to_next(size_t i) {
         for (size_t j = i + 1; j < body().size(); ++j) {
             const Stmt& next = body()[j];
             if (next.kind == Stmt::Kind::kLabel) {
-                if (!body()[i].operands.empty() && next.sym == body()[i].operands.back().sym) return true;
+                if (!body()[i].operands.empty() && next.sym == body()[i].operands.back().sym)
+                    return true;
                 continue;
             }
             if (next.kind == Stmt::Kind::kInstruction && !erased_.contains(next.id)) return false;
@@ -395,7 +401,8 @@ class Folder {
         std::set<Sym> read;
         std::vector<Sym> regs;
         for (const Stmt& stmt : body()) {
-            if (stmt.kind == Stmt::Kind::kInstruction && stmt.op == Opcode::kOpaque) return 0;  // may read anything
+            if (stmt.kind == Stmt::Kind::kInstruction && stmt.op == Opcode::kOpaque)
+                return 0;  // may read anything
             ptx::read_registers(module_, stmt, regs);
             read.insert(regs.begin(), regs.end());
         }
@@ -403,7 +410,8 @@ class Folder {
         for (const Stmt& stmt : body()) {
             if (!is_pure(stmt)) continue;
             ptx::written_registers(stmt, regs);
-            const bool used = std::any_of(regs.begin(), regs.end(), [&](Sym r) { return read.contains(r); });
+            const bool used =
+                std::any_of(regs.begin(), regs.end(), [&](Sym r) { return read.contains(r); });
             if (!used && !regs.empty()) erased_.insert(stmt.id);
         }
         return erase();
@@ -422,7 +430,8 @@ std::string_view Fold::name() const { return "fold"; }
 std::string_view Fold::family() const { return "specialise"; }
 std::span<const std::string_view> Fold::preconditions() const { return kPreconditions; }
 
-std::vector<Step> Fold::propose(const ptx::Module& module, const Context& context, std::string* why) const {
+std::vector<Step> Fold::propose(const ptx::Module& module, const Context& context,
+                                std::string* why) const {
     const ptx::Function* entry = module.find(context.facts.entry);
     if (entry == nullptr) {
         *why = "no such entry";

@@ -18,7 +18,8 @@ ptx::Module parse(const std::string& body) {
 
 TEST(Gate, EveryGateHasItsOwnName) {
     std::set<std::string_view> names;
-    for (uint8_t g = 0; g <= static_cast<uint8_t>(Gate::kNone); ++g) names.insert(name(static_cast<Gate>(g)));
+    for (uint8_t g = 0; g <= static_cast<uint8_t>(Gate::kNone); ++g)
+        names.insert(name(static_cast<Gate>(g)));
     EXPECT_EQ(names.size(), static_cast<size_t>(Gate::kNone) + 1);
     EXPECT_FALSE(names.contains("unknown"));
     EXPECT_EQ(name(Gate::kOracle), "oracle");
@@ -39,7 +40,8 @@ TEST(JudgeTiming, OnlyALowerBoundAboveTheBarIsAccepted) {
 // ---- static gate
 
 constexpr const char* kPlain =
-    ".visible .entry k(.param .u64 a){ .reg .f32 %f<4>; .reg .b64 %d; ld.param.u64 %d,[a]; ld.global.f32 %f1,[%d]; "
+    ".visible .entry k(.param .u64 a){ .reg .f32 %f<4>; .reg .b64 %d; ld.param.u64 %d,[a]; "
+    "ld.global.f32 %f1,[%d]; "
     "mul.f32 %f2,%f1,%f1; add.f32 %f3,%f2,%f1; st.global.f32 [%d],%f3; ret; }";
 
 TEST(CheckStatic, TheSameKernelPasses) {
@@ -49,7 +51,8 @@ TEST(CheckStatic, TheSameKernelPasses) {
 
 TEST(CheckStatic, PinnedRoundingPasses) {
     const ptx::Module v = parse(
-        ".visible .entry k(.param .u64 a){ .reg .f32 %f<4>; .reg .b64 %d; ld.param.u64 %d,[a]; ld.global.nc.f32 %f1,[%d]; "
+        ".visible .entry k(.param .u64 a){ .reg .f32 %f<4>; .reg .b64 %d; ld.param.u64 %d,[a]; "
+        "ld.global.nc.f32 %f1,[%d]; "
         "fma.rn.f32 %f3,%f1,%f1,%f1; st.global.f32 [%d],%f3; ret; }");
     EXPECT_EQ(check_static(parse(kPlain), v, "k").outcome, Outcome::kAccept);
 }
@@ -62,15 +65,18 @@ TEST(CheckStatic, NewKindsAreRejectedByName) {
         {"ld.volatile.global.f32 %f1,[%d];", "ld.volatile.global"},
         {"st.shared.f32 [%d],%f1;", "st.shared"},
         {"rsqrt.approx.f32 %f2,%f1;", "rsqrt.approximate"},
-        {"call f;", "function f"},
+        {"call f;", "call"},
         {"ld.global.f32 %f1,[g];", "variable g"},
         {"membar.gl;", "membar"},
         {"trap;", "trap"},
     };
     for (const auto& [extra, named] : cases) {
-        const std::string text = std::string(".global .f32 g; .func f(){ ret; } .visible .entry k(.param .u64 a){ .reg .f32 %f<4>; "
-                                             ".reg .b32 %r; .reg .b64 %d; ld.param.u64 %d,[a]; ld.global.f32 %f1,[%d]; ") +
-                                 extra + " mul.f32 %f2,%f1,%f1; add.f32 %f3,%f2,%f1; st.global.f32 [%d],%f3; ret; }";
+        const std::string text =
+            std::string(
+                ".global .f32 g; .func f(){ ret; } .visible .entry k(.param .u64 a){ .reg .f32 "
+                "%f<4>; "
+                ".reg .b32 %r; .reg .b64 %d; ld.param.u64 %d,[a]; ld.global.f32 %f1,[%d]; ") +
+            extra + " mul.f32 %f2,%f1,%f1; add.f32 %f3,%f2,%f1; st.global.f32 [%d],%f3; ret; }";
         const Verdict v = check_static(parse(kPlain), parse(text), "k");
         EXPECT_EQ(v.outcome, Outcome::kReject) << extra;
         EXPECT_EQ(v.gate, Gate::kStatic);
@@ -79,7 +85,8 @@ TEST(CheckStatic, NewKindsAreRejectedByName) {
 }
 
 TEST(CheckStatic, MissingEntryIsRejected) {
-    EXPECT_EQ(check_static(parse(kPlain), parse(".visible .entry other(){ ret; }"), "k").outcome, Outcome::kReject);
+    EXPECT_EQ(check_static(parse(kPlain), parse(".visible .entry other(){ ret; }"), "k").outcome,
+              Outcome::kReject);
 }
 
 // ---- oracle gate
@@ -106,7 +113,8 @@ class Launched {
     }
     void scalar(uint32_t value) { append(&value, 4); }
 
-    Verdict judge(bool pinned = true, ptx::Footprint* footprint = nullptr, uint64_t budget = 1'000'000) const {
+    Verdict judge(bool pinned = true, ptx::Footprint* footprint = nullptr,
+                  uint64_t budget = 1'000'000) const {
         OracleInput input;
         input.module = &module_;
         input.entry = "k";
@@ -139,8 +147,10 @@ class Launched {
 
 // Hazard r07: CUDA 13's assembler drops the absolute value at O1 and above.
 constexpr const char* kR07 =
-    ".visible .entry k(.param .u64 a){ .reg .b64 %d; .reg .b32 %r<6>; ld.param.u64 %d,[a]; ld.global.s32 %r1,[%d]; "
-    "ld.global.s32 %r2,[%d+4]; neg.s32 %r3,%r1; max.s32 %r4,%r1,%r3; max.s32 %r5,%r4,%r2; st.global.s32 [%d+8],%r5; ret; }";
+    ".visible .entry k(.param .u64 a){ .reg .b64 %d; .reg .b32 %r<6>; ld.param.u64 %d,[a]; "
+    "ld.global.s32 %r1,[%d]; "
+    "ld.global.s32 %r2,[%d+4]; neg.s32 %r3,%r1; max.s32 %r4,%r1,%r3; max.s32 %r5,%r4,%r2; "
+    "st.global.s32 [%d+8],%r5; ret; }";
 
 TEST(CheckOracle, CatchesTheAssemblerFaultR07) {
     Launched wrong(kR07, {1, 1, 1}, {1, 1, 1});
@@ -157,7 +167,8 @@ TEST(CheckOracle, CatchesTheAssemblerFaultR07) {
 }
 
 constexpr const char* kIota =
-    ".visible .entry k(.param .u64 a){ .reg .b32 %r<4>; .reg .b64 %d<3>; ld.param.u64 %d1,[a]; mov.u32 %r1,%ctaid.x; "
+    ".visible .entry k(.param .u64 a){ .reg .b32 %r<4>; .reg .b64 %d<3>; ld.param.u64 %d1,[a]; "
+    "mov.u32 %r1,%ctaid.x; "
     "mul.wide.u32 %d2,%r1,4; add.s64 %d2,%d1,%d2; st.global.u32 [%d2],%r1; ret; }";
 
 std::vector<uint32_t> iota(uint32_t n) {
@@ -198,14 +209,18 @@ TEST(CheckOracle, AddressesInTheInterpretersWindowsAreMoved) {
 }
 
 TEST(CheckOracle, UnknownWhenItMayNotJudge) {
-    Launched unpinned(".visible .entry k(.param .u64 a){ .reg .f32 %f<3>; .reg .b64 %d; ld.param.u64 %d,[a]; "
-                      "ld.global.f32 %f1,[%d]; add.f32 %f2,%f1,%f1; st.global.f32 [%d],%f2; ret; }", {1, 1, 1}, {1, 1, 1});
+    Launched unpinned(
+        ".visible .entry k(.param .u64 a){ .reg .f32 %f<3>; .reg .b64 %d; ld.param.u64 %d,[a]; "
+        "ld.global.f32 %f1,[%d]; add.f32 %f2,%f1,%f1; st.global.f32 [%d],%f2; ret; }",
+        {1, 1, 1}, {1, 1, 1});
     unpinned.buffer({0}, {0});
     EXPECT_EQ(unpinned.judge(false).outcome, Outcome::kUnknown);
     EXPECT_EQ(unpinned.judge(true).outcome, Outcome::kAccept);
 
-    Launched approximate(".visible .entry k(.param .u64 a){ .reg .f32 %f<3>; .reg .b64 %d; ld.param.u64 %d,[a]; "
-                         "ld.global.f32 %f1,[%d]; rsqrt.approx.f32 %f2,%f1; st.global.f32 [%d],%f2; ret; }", {1, 1, 1}, {1, 1, 1});
+    Launched approximate(
+        ".visible .entry k(.param .u64 a){ .reg .f32 %f<3>; .reg .b64 %d; ld.param.u64 %d,[a]; "
+        "ld.global.f32 %f1,[%d]; rsqrt.approx.f32 %f2,%f1; st.global.f32 [%d],%f2; ret; }",
+        {1, 1, 1}, {1, 1, 1});
     approximate.buffer({0x40000000}, {1});
     ptx::Footprint footprint;
     const Verdict v = approximate.judge(true, &footprint);
@@ -216,7 +231,8 @@ TEST(CheckOracle, UnknownWhenItMayNotJudge) {
 
 TEST(CheckOracle, UnknownOnBudgetFaultAndMissingImages) {
     constexpr const char* kEndless =
-        ".visible .entry k(.param .u64 a){ .reg .b32 %r; .reg .b64 %d; ld.param.u64 %d,[a]; L: add.u32 %r,%r,1; "
+        ".visible .entry k(.param .u64 a){ .reg .b32 %r; .reg .b64 %d; ld.param.u64 %d,[a]; L: "
+        "add.u32 %r,%r,1; "
         "st.global.u32 [%d],%r; bra L; }";
     Launched endless(kEndless, {1, 1, 1}, {1, 1, 1});
     endless.buffer({0}, {0});
@@ -241,7 +257,8 @@ TEST(CheckOracle, UnknownOnBudgetFaultAndMissingImages) {
 
 TEST(CheckOracle, AtomicsNeedEveryBlock) {
     constexpr const char* kCount =
-        ".visible .entry k(.param .u64 a){ .reg .b64 %d; ld.param.u64 %d,[a]; red.global.add.u32 [%d],1; ret; }";
+        ".visible .entry k(.param .u64 a){ .reg .b64 %d; ld.param.u64 %d,[a]; red.global.add.u32 "
+        "[%d],1; ret; }";
     Launched small(kCount, {8, 1, 1}, {1, 1, 1});
     small.buffer({5}, {13});
     EXPECT_EQ(small.judge().outcome, Outcome::kAccept) << small.judge().evidence;

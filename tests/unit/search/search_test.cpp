@@ -11,7 +11,8 @@ xform::Recipe recipe(std::string_view text) {
     return *parsed;
 }
 
-Trial trial(std::string_view text, double speedup, referee::Outcome outcome = referee::Outcome::kAccept) {
+Trial trial(std::string_view text, double speedup,
+            referee::Outcome outcome = referee::Outcome::kAccept) {
     Trial t;
     t.recipe = recipe(text);
     t.verdict.outcome = outcome;
@@ -72,7 +73,9 @@ TEST(Exhaustive, RejectedRecipesAreNotComposed) {
     EXPECT_FALSE(agent->propose(board).has_value());
 }
 
-TEST(Exhaustive, EmptyListProposesNothing) { EXPECT_FALSE(make_exhaustive({})->propose(Board{}).has_value()); }
+TEST(Exhaustive, EmptyListProposesNothing) {
+    EXPECT_FALSE(make_exhaustive({})->propose(Board{}).has_value());
+}
 
 }  // namespace
 }  // namespace ttt::search

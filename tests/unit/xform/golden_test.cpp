@@ -1,5 +1,6 @@
-// tests/golden/xform/NAME.ptx holds a kernel and, in comments, the recipe and the launch's parameter bytes;
-// NAME.expected holds the variant's text and guard. TTT_UPDATE_GOLDENS=1 rewrites the expected files.
+// tests/golden/xform/NAME.ptx holds a kernel and, in comments, the recipe and the launch's
+// parameter bytes; NAME.expected holds the variant's text and guard. TTT_UPDATE_GOLDENS=1 rewrites
+// the expected files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ void fill_params(test::KernelCase& kernel, const std::string& hex) {
     }
     ASSERT_LE(digits.size() / 2, kernel.facts.params.size() + 1);
     for (size_t i = 0; i + 1 < digits.size() && i / 2 < kernel.facts.params.size(); i += 2) {
-        kernel.facts.params[i / 2] = static_cast<std::byte>(std::stoi(digits.substr(i, 2), nullptr, 16));
+        kernel.facts.params[i / 2] =
+            static_cast<std::byte>(std::stoi(digits.substr(i, 2), nullptr, 16));
     }
 }
 
@@ -45,7 +47,8 @@ TEST_P(Golden, GivesTheExpectedText) {
     const std::string recipe = comment(source, "recipe");
     const auto applied = kernel.apply(recipe);
     ASSERT_TRUE(applied.ok()) << applied.error().str();
-    const std::string got = "// recipe: " + recipe + "\n// guard: " + applied->guard.str() + "\n" + ptx::print(applied->module);
+    const std::string got = "// recipe: " + recipe + "\n// guard: " + applied->guard.str() + "\n" +
+                            ptx::print(applied->module);
     if (std::getenv("TTT_UPDATE_GOLDENS") != nullptr) {
         std::ofstream(base + ".expected") << got;
         return;
@@ -55,11 +58,13 @@ TEST_P(Golden, GivesTheExpectedText) {
     EXPECT_EQ(kernel.text(recipe), ptx::print(applied->module));
 }
 
-// What the kernel leaves in its buffers, which start with seeded bytes; every pointer parameter has one of its own.
+// What the kernel leaves in its buffers, which start with seeded bytes; every pointer parameter has
+// one of its own.
 std::vector<std::byte> run(const ptx::Module& module, const test::KernelCase& kernel) {
     constexpr size_t kBytes = 1 << 16;
     std::vector<std::byte> memory(kBytes * kernel.summary.pointers.size());
-    for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(splitmix64(i / 4) >> (i % 4 * 8));
+    for (size_t i = 0; i < memory.size(); ++i)
+        memory[i] = static_cast<std::byte>(splitmix64(i / 4) >> (i % 4 * 8));
     // Small magnitudes in every fourth byte keep floats finite.
     for (size_t i = 3; i < memory.size(); i += 4) memory[i] = static_cast<std::byte>(0x3F);
     std::vector<std::byte> params = kernel.facts.params;
@@ -83,7 +88,8 @@ std::vector<std::byte> run(const ptx::Module& module, const test::KernelCase& ke
 }
 
 TEST_P(Golden, LeavesTheBitsOfThePinnedOriginal) {
-    const std::string source = test::read_file(std::string(TTT_SOURCE_DIR) + "/tests/golden/xform/" + GetParam() + ".ptx");
+    const std::string source =
+        test::read_file(std::string(TTT_SOURCE_DIR) + "/tests/golden/xform/" + GetParam() + ".ptx");
     test::KernelCase kernel(source);
     fill_params(kernel, comment(source, "params"));
     const auto applied = kernel.apply(comment(source, "recipe"));
@@ -95,14 +101,16 @@ TEST_P(Golden, LeavesTheBitsOfThePinnedOriginal) {
 
 std::vector<std::string> names() {
     std::vector<std::string> out;
-    for (const auto& entry : fs::directory_iterator(std::string(TTT_SOURCE_DIR) + "/tests/golden/xform")) {
+    for (const auto& entry :
+         fs::directory_iterator(std::string(TTT_SOURCE_DIR) + "/tests/golden/xform")) {
         if (entry.path().extension() == ".ptx") out.push_back(entry.path().stem().string());
     }
     std::sort(out.begin(), out.end());
     return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Xform, Golden, testing::ValuesIn(names()), [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Xform, Golden, testing::ValuesIn(names()),
+                         [](const auto& p) { return p.param; });
 
 }  // namespace
 }  // namespace ttt::xform

@@ -63,7 +63,8 @@ class KernelCase {
         return applied.ok() ? ptx::print(applied->module) : "error: " + applied.error().str();
     }
     void set_param(size_t offset, uint64_t value, size_t bytes) {
-        for (size_t i = 0; i < bytes; ++i) facts.params.at(offset + i) = static_cast<std::byte>(value >> (8 * i));
+        for (size_t i = 0; i < bytes; ++i)
+            facts.params.at(offset + i) = static_cast<std::byte>(value >> (8 * i));
     }
 
     ptx::LaunchFacts facts;
@@ -74,6 +75,8 @@ class KernelCase {
     std::unique_ptr<ptx::Module> module_;
 };
 
-inline bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
 
 }  // namespace ttt::xform::test

@@ -9,14 +9,16 @@
 
 namespace ttt::xform::test {
 
-inline constexpr std::array kSuite = {"saxpy_h", "gemm_naive", "permute4", "softmax_row", "conv_naive", "nbody",
-                                      "stencil27", "heavy", "gemv", "transpose", "relu_u8", "tiny"};
+inline constexpr std::array kSuite = {"saxpy_h",    "gemm_naive", "permute4",  "softmax_row",
+                                      "conv_naive", "nbody",      "stencil27", "heavy",
+                                      "gemv",       "transpose",  "relu_u8",   "tiny"};
 
 inline std::string suite_dir() { return std::string(TTT_SOURCE_DIR) + "/tests/data/suite/"; }
 
 // The kernel with its launch; `size` is "" (as on the GPU) or ".small" (for the interpreter).
 struct SuiteCase {
-    SuiteCase(const std::string& entry, const std::string& size) : kernel(read_file(suite_dir() + "kernels.ptx"), entry) {
+    SuiteCase(const std::string& entry, const std::string& size)
+        : kernel(read_file(suite_dir() + "kernels.ptx"), entry) {
         auto parsed = spec::read_file(suite_dir() + entry + size + ".json");
         if (!parsed.ok()) {
             ADD_FAILURE() << parsed.error().str();
@@ -27,9 +29,11 @@ struct SuiteCase {
         kernel.facts.block = spec.block;
         kernel.facts.dynamic_shared = spec.shared;
         for (const spec::Argument& a : spec.args) {
-            if (a.kind == spec::Argument::Kind::kBuffer) addresses.push_back(0x10000000 + 0x10000000 * addresses.size());
+            if (a.kind == spec::Argument::Kind::kBuffer)
+                addresses.push_back(0x10000000 + 0x10000000 * addresses.size());
         }
-        auto params = spec::pack_params(kernel.module(), *kernel.module().find(entry), spec, addresses);
+        auto params =
+            spec::pack_params(kernel.module(), *kernel.module().find(entry), spec, addresses);
         if (!params.ok()) {
             ADD_FAILURE() << params.error().str();
             return;
@@ -59,7 +63,8 @@ inline Executed execute(const ptx::Module& module, const SuiteCase& c) {
         out.buffers.push_back(std::move(bytes).value());
     }
     for (size_t i = 0; i < out.buffers.size(); ++i) {
-        const Status added = space.add({c.addresses[i], out.buffers[i].size(), out.buffers[i].data(), true, true});
+        const Status added =
+            space.add({c.addresses[i], out.buffers[i].size(), out.buffers[i].data(), true, true});
         if (!added.ok()) return out.error = added.error().str(), out;
     }
     auto loaded = ptx::LoadedModule::load(module, space, 0x700000000);

@@ -1,4 +1,5 @@
-// Every recipe the search would try on the suite, against the pinned original in the interpreter: bit for bit.
+// Every recipe the search would try on the suite, against the pinned original in the interpreter:
+// bit for bit.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -24,7 +25,9 @@ TEST_P(Suite, EveryCandidateHasTheBitsOfThePinnedOriginal) {
     for (const Recipe& recipe : candidates(c.kernel.module(), c.kernel.context(), &skipped)) {
         const auto applied = apply(recipe, c.kernel.module(), c.kernel.context());
         ASSERT_TRUE(applied.ok()) << recipe.str() << ": " << applied.error().str();
-        EXPECT_TRUE(applied->guard.holds(c.spec.grid, c.spec.block, c.spec.shared, c.kernel.facts.params)) << recipe.str();
+        EXPECT_TRUE(
+            applied->guard.holds(c.spec.grid, c.spec.block, c.spec.shared, c.kernel.facts.params))
+            << recipe.str();
         if (!applied->pinned) continue;  // registers alone: the assembler decides what fuses
         const test::Executed got = test::execute(applied->module, c);
         ASSERT_EQ(got.error, "") << recipe.str();
@@ -55,7 +58,8 @@ TEST_P(Suite, CandidatesAreDistinctParsableAndFew) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Suite, testing::ValuesIn(test::kSuite), [](const auto& p) { return std::string(p.param); });
+INSTANTIATE_TEST_SUITE_P(Kernels, Suite, testing::ValuesIn(test::kSuite),
+                         [](const auto& p) { return std::string(p.param); });
 
 TEST(SuiteScalars, AreConstantsExceptWhereTheRulesForbid) {
     for (const char* entry : test::kSuite) {
