@@ -247,23 +247,23 @@ Handler fast_form(const Op& op) {
     if (op.sub != 0) return nullptr;
     if (!is_float(op.type) && !is_float(op.type2)) {
         if (to == 64 && op.type2 == Type::kU32 && widths(Width::kLong, Width::kWord))
-            return each<Extend, uint64_t, uint32_t>;
+            return each<Extend, uint64_t, uint32_t>();
         if (to == 64 && op.type2 == Type::kS32 && widths(Width::kLong, Width::kWord))
-            return each<Extend, int64_t, int32_t>;
+            return each<Extend, int64_t, int32_t>();
         if (to == 32 && from == 64 && widths(Width::kWord, Width::kLong))
-            return each<Truncate, uint32_t, uint64_t>;
+            return each<Truncate, uint32_t, uint64_t>();
         return nullptr;
     }
     if (op.type == Type::kF32 && widths(Width::kWord, Width::kWord)) {
-        if (op.type2 == Type::kS32) return each<ToFloat, float, int32_t>;
-        if (op.type2 == Type::kU32) return each<ToFloat, float, uint32_t>;
+        if (op.type2 == Type::kS32) return each<ToFloat, float, int32_t>();
+        if (op.type2 == Type::kU32) return each<ToFloat, float, uint32_t>();
     }
     if (op.type == Type::kF32 && op.type2 == Type::kF16 && widths(Width::kWord, Width::kHalf))
-        return each<HalfToFloat, float, uint16_t>;
+        return each<HalfToFloat, float, uint16_t>();
     if (op.type == Type::kF16 && op.type2 == Type::kF32 && widths(Width::kHalf, Width::kWord))
-        return each<FloatToHalf, uint16_t, uint32_t>;
+        return each<FloatToHalf, uint16_t, uint32_t>();
     if (op.type == Type::kF64 && op.type2 == Type::kF32 && widths(Width::kLong, Width::kWord))
-        return each<Widen, uint64_t, uint32_t>;
+        return each<Widen, uint64_t, uint32_t>();
     return nullptr;
 }
 

@@ -296,15 +296,14 @@ uint16_t flags_of(const Stmt& s) {
 template <class F>
 Handler plain2(const Op& op) {
     if (op.sub != 0) return nullptr;
-    if (op.type == Type::kF32) return each<F, uint32_t, float, float>;
-    return op.type == Type::kF64 ? Handler{each<F, uint64_t, double, double>} : nullptr;
+    if (op.type == Type::kF32) return each<F, uint32_t, float, float>();
+    return op.type == Type::kF64 ? each<F, uint64_t, double, double>() : nullptr;
 }
 template <class F>
 Handler plain_half(const Op& op) {
     if (op.sub != 0) return nullptr;
-    if (op.type == Type::kF16) return each<HalfPairs<F>, uint16_t, uint16_t, uint16_t>;
-    return op.type == Type::kF16x2 ? Handler{each<HalfPairs<F>, uint32_t, uint32_t, uint32_t>}
-                                   : nullptr;
+    if (op.type == Type::kF16) return each<HalfPairs<F>, uint16_t, uint16_t, uint16_t>();
+    return op.type == Type::kF16x2 ? each<HalfPairs<F>, uint32_t, uint32_t, uint32_t>() : nullptr;
 }
 
 template <class F, class Half>
@@ -316,9 +315,9 @@ bool select_two(Op& op, Scalar scalar) {
 
 bool select_fma(Op& op) {
     if (op.sub == 0 && op.type == Type::kF32)
-        return use(op, each<NativeFma, uint32_t, float, float, float>);
+        return use(op, each<NativeFma, uint32_t, float, float, float>());
     if (op.sub == 0 && op.type == Type::kF64)
-        return use(op, each<NativeFma, uint64_t, double, double, double>);
+        return use(op, each<NativeFma, uint64_t, double, double, double>());
     return use_elements(op, elements<fma>);
 }
 
@@ -326,7 +325,7 @@ template <bool kMax>
 bool select_extreme(Op& op) {
     if (op.sources == 3) return use_elements(op, elements<extreme3<kMax>>);
     if (op.sub == 0 && op.type == Type::kF32)
-        return use(op, each<NativeExtreme<kMax>, uint32_t, float, float>);
+        return use(op, each<NativeExtreme<kMax>, uint32_t, float, float>());
     return use_elements(op, elements<extreme2<kMax>>);
 }
 
@@ -351,8 +350,8 @@ bool select_root(const Stmt& s, Op& op) {
     }
     if (s.has(Mod::kApprox)) return !f64 && use_elements(op, elements<approximate<root>>);
     if (op.sub == 0)
-        return use(op, f64 ? Handler{each<NativeSqrt, uint64_t, double>}
-                           : Handler{each<NativeSqrt, uint32_t, float>});
+        return use(
+            op, f64 ? each<NativeSqrt, uint64_t, double>() : each<NativeSqrt, uint32_t, float>());
     return use_elements(op, elements<sqrt_exact>);
 }
 
@@ -397,10 +396,10 @@ bool select_float(const Stmt& s, Op& op) {
         case Opcode::kMax:
             return select_extreme<true>(op);
         case Opcode::kAbs:
-            return plain_f32 ? use(op, each<NativeAbs, uint32_t, float>)
+            return plain_f32 ? use(op, each<NativeAbs, uint32_t, float>())
                              : use_elements(op, elements<abs_bits>);
         case Opcode::kNeg:
-            return plain_f32 ? use(op, each<NativeNeg, uint32_t, float>)
+            return plain_f32 ? use(op, each<NativeNeg, uint32_t, float>())
                              : use_elements(op, elements<neg_bits>);
         case Opcode::kCopysign:
             return use_elements(op, elements<copysign_bits>);

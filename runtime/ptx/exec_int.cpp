@@ -457,19 +457,19 @@ Handler by_type(Type type) {
     switch (type) {
         case Type::kU16:
         case Type::kB16:
-            return each<F, uint16_t, uint16_t, uint16_t>;
+            return each<F, uint16_t, uint16_t, uint16_t>();
         case Type::kS16:
-            return each<F, int16_t, int16_t, int16_t>;
+            return each<F, int16_t, int16_t, int16_t>();
         case Type::kU32:
         case Type::kB32:
-            return each<F, uint32_t, uint32_t, uint32_t>;
+            return each<F, uint32_t, uint32_t, uint32_t>();
         case Type::kS32:
-            return each<F, int32_t, int32_t, int32_t>;
+            return each<F, int32_t, int32_t, int32_t>();
         case Type::kU64:
         case Type::kB64:
-            return each<F, uint64_t, uint64_t, uint64_t>;
+            return each<F, uint64_t, uint64_t, uint64_t>();
         case Type::kS64:
-            return each<F, int64_t, int64_t, int64_t>;
+            return each<F, int64_t, int64_t, int64_t>();
         default:
             return nullptr;
     }
@@ -479,11 +479,11 @@ template <class F>
 Handler by_size(Type type) {
     switch (bit_size(type)) {
         case 16:
-            return each<F, uint16_t, uint16_t, uint16_t>;
+            return each<F, uint16_t, uint16_t, uint16_t>();
         case 32:
-            return each<F, uint32_t, uint32_t, uint32_t>;
+            return each<F, uint32_t, uint32_t, uint32_t>();
         case 64:
-            return each<F, uint64_t, uint64_t, uint64_t>;
+            return each<F, uint64_t, uint64_t, uint64_t>();
         default:
             return nullptr;
     }
@@ -492,11 +492,11 @@ template <class F>
 Handler unary_by_size(Type type) {
     switch (bit_size(type)) {
         case 16:
-            return each<F, uint16_t, uint16_t>;
+            return each<F, uint16_t, uint16_t>();
         case 32:
-            return each<F, uint32_t, uint32_t>;
+            return each<F, uint32_t, uint32_t>();
         case 64:
-            return each<F, uint64_t, uint64_t>;
+            return each<F, uint64_t, uint64_t>();
         default:
             return nullptr;
     }
@@ -505,11 +505,11 @@ template <class F>
 Handler unary_signed(Type type) {
     switch (bit_size(type)) {
         case 16:
-            return each<F, int16_t, int16_t>;
+            return each<F, int16_t, int16_t>();
         case 32:
-            return each<F, int32_t, int32_t>;
+            return each<F, int32_t, int32_t>();
         case 64:
-            return each<F, int64_t, int64_t>;
+            return each<F, int64_t, int64_t>();
         default:
             return nullptr;
     }
@@ -519,19 +519,19 @@ Handler shift(Type type) {
     switch (type) {
         case Type::kU16:
         case Type::kB16:
-            return each<F, uint16_t, uint16_t, uint32_t>;
+            return each<F, uint16_t, uint16_t, uint32_t>();
         case Type::kS16:
-            return each<F, int16_t, int16_t, uint32_t>;
+            return each<F, int16_t, int16_t, uint32_t>();
         case Type::kU32:
         case Type::kB32:
-            return each<F, uint32_t, uint32_t, uint32_t>;
+            return each<F, uint32_t, uint32_t, uint32_t>();
         case Type::kS32:
-            return each<F, int32_t, int32_t, uint32_t>;
+            return each<F, int32_t, int32_t, uint32_t>();
         case Type::kU64:
         case Type::kB64:
-            return each<F, uint64_t, uint64_t, uint32_t>;
+            return each<F, uint64_t, uint64_t, uint32_t>();
         case Type::kS64:
-            return each<F, int64_t, int64_t, uint32_t>;
+            return each<F, int64_t, int64_t, uint32_t>();
         default:
             return nullptr;
     }
@@ -540,17 +540,17 @@ template <class F>
 Handler three(Type type) {
     switch (type) {
         case Type::kU16:
-            return each<F, uint16_t, uint16_t, uint16_t, uint16_t>;
+            return each<F, uint16_t, uint16_t, uint16_t, uint16_t>();
         case Type::kS16:
-            return each<F, int16_t, int16_t, int16_t, int16_t>;
+            return each<F, int16_t, int16_t, int16_t, int16_t>();
         case Type::kU32:
-            return each<F, uint32_t, uint32_t, uint32_t, uint32_t>;
+            return each<F, uint32_t, uint32_t, uint32_t, uint32_t>();
         case Type::kS32:
-            return each<F, int32_t, int32_t, int32_t, int32_t>;
+            return each<F, int32_t, int32_t, int32_t, int32_t>();
         case Type::kU64:
-            return each<F, uint64_t, uint64_t, uint64_t, uint64_t>;
+            return each<F, uint64_t, uint64_t, uint64_t, uint64_t>();
         case Type::kS64:
-            return each<F, int64_t, int64_t, int64_t, int64_t>;
+            return each<F, int64_t, int64_t, int64_t, int64_t>();
         default:
             return nullptr;
     }
@@ -589,17 +589,17 @@ bool select_add(const Stmt& s, Op& op, bool subtract) {
 Handler wide_product(Type t, bool add) {
     switch (t) {
         case Type::kU16:
-            return add ? each<Wide<uint32_t>, uint32_t, uint16_t, uint16_t, uint32_t>
-                       : each<Wide<uint32_t>, uint32_t, uint16_t, uint16_t>;
+            return add ? each<Wide<uint32_t>, uint32_t, uint16_t, uint16_t, uint32_t>()
+                       : each<Wide<uint32_t>, uint32_t, uint16_t, uint16_t>();
         case Type::kS16:
-            return add ? each<Wide<int32_t>, int32_t, int16_t, int16_t, int32_t>
-                       : each<Wide<int32_t>, int32_t, int16_t, int16_t>;
+            return add ? each<Wide<int32_t>, int32_t, int16_t, int16_t, int32_t>()
+                       : each<Wide<int32_t>, int32_t, int16_t, int16_t>();
         case Type::kU32:
-            return add ? each<Wide<uint64_t>, uint64_t, uint32_t, uint32_t, uint64_t>
-                       : each<Wide<uint64_t>, uint64_t, uint32_t, uint32_t>;
+            return add ? each<Wide<uint64_t>, uint64_t, uint32_t, uint32_t, uint64_t>()
+                       : each<Wide<uint64_t>, uint64_t, uint32_t, uint32_t>();
         case Type::kS32:
-            return add ? each<Wide<int64_t>, int64_t, int32_t, int32_t, int64_t>
-                       : each<Wide<int64_t>, int64_t, int32_t, int32_t>;
+            return add ? each<Wide<int64_t>, int64_t, int32_t, int32_t, int64_t>()
+                       : each<Wide<int64_t>, int64_t, int32_t, int32_t>();
         default:
             return nullptr;
     }
@@ -642,7 +642,7 @@ bool select_min(const Stmt& s, Op& op) {
     const bool relu = s.has(Mod::kRelu);
     if (t == Type::kU16x2) return !relu && use_scalar(op, pair16<F, uint16_t>);
     if (t == Type::kS16x2) return use_scalar(op, relu ? pair16_relu<F> : pair16<F, int16_t>);
-    if (relu) return t == Type::kS32 && use(op, each<FRelu, int32_t, int32_t, int32_t>);
+    if (relu) return t == Type::kS32 && use(op, each<FRelu, int32_t, int32_t, int32_t>());
     return use(op, by_type<F>(t));
 }
 

@@ -57,8 +57,31 @@ inline void each_of(Context& c, const Op& op, uint32_t mask, std::index_sequence
 
 // F::apply(S...) -> D for every lane.
 template <class F, class D, class... S>
-void each(Context& c, const Op& op, uint32_t mask) {
+void each_plain(Context& c, const Op& op, uint32_t mask) {
     each_of<F, D, S...>(c, op, mask, std::index_sequence_for<S...>{});
+}
+
+#if defined(__x86_64__)
+#define TTT_WIDE __attribute__((target("avx2,fma,bmi,bmi2,lzcnt,popcnt"), flatten))
+inline bool has_wide() {
+    static const bool yes = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                            __builtin_cpu_supports("bmi2");
+    return yes;
+}
+#else
+#define TTT_WIDE
+inline bool has_wide() { return true; }
+#endif
+
+// The same compiled for 8 lanes at a time with fused multiply-add; same bits.
+template <class F, class D, class... S>
+TTT_WIDE void each_wide(Context& c, const Op& op, uint32_t mask) {
+    each_of<F, D, S...>(c, op, mask, std::index_sequence_for<S...>{});
+}
+
+template <class F, class D, class... S>
+Handler each() {
+    return has_wide() ? Handler{each_wide<F, D, S...>} : Handler{each_plain<F, D, S...>};
 }
 
 }  // namespace ttt::ptx::exec

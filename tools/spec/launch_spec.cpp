@@ -56,7 +56,7 @@ uint64_t float_bits(Type type, double value) {
         case Type::kBF16:
             return convert(kF64, kBF16, bits_of(value), Round::kNearest);
         case Type::kF32:
-            return convert(kF64, kF32, bits_of(value), Round::kNearest);
+            return bits_of(static_cast<float>(value));
         default:
             return bits_of(value);
     }
