@@ -144,7 +144,6 @@ class FlowBuilder {
     }
 
     void run() {
-        mark_declared_pointers();
         do {
             changed_ = false;
             for (uint32_t f : out_.functions_) {
@@ -169,14 +168,6 @@ class FlowBuilder {
         }
         out_.sources_.push_back({kind, param, offset, size, sym});
         return static_cast<uint32_t>(out_.sources_.size() - 1);
-    }
-
-    void mark_declared_pointers() {
-        for (size_t i = 0; i < entry_.params.size(); ++i) {
-            if (!module_.at(entry_.params[i]).pointer_attr) continue;
-            out_.certain_.insert(
-                source(Kind::kParam, static_cast<uint32_t>(i), layout_[i].offset, 8));
-        }
     }
 
     Value based_on(uint32_t s) const {
@@ -398,8 +389,12 @@ class FlowBuilder {
             const Operand& dest = stmt.operands[0];
             Value all;
             const size_t count = dest.elems.empty() ? 1 : dest.elems.size();
-            if (count == 1)
-                return based_on(source(Kind::kParam, static_cast<uint32_t>(i), offset, bytes));
+            if (count == 1) {
+                const uint32_t cell = source(Kind::kParam, static_cast<uint32_t>(i), offset, bytes);
+                const bool whole = addend == 0 && bytes == 8;
+                if (whole && module_.at(sym).pointer_attr) out_.certain_.insert(cell);
+                return based_on(cell);
+            }
             for (size_t k = 0; k < count; ++k) {
                 const auto at = static_cast<uint32_t>(offset + k * bytes);
                 const Value one =
@@ -488,6 +483,7 @@ class FlowBuilder {
             }
         }
         if (callee == nullptr) {
+            if (is_failed_assertion(stmt)) return;
             if (arguments != nullptr) {
                 for (const Operand& a : arguments->elems) use_as_data(argument_value(a));
             }
@@ -510,6 +506,13 @@ class FlowBuilder {
                 join(out_.values_[results->elems[i].sym], out_.values_[callee->returns[i]]);
             }
         }
+    }
+
+    bool is_failed_assertion(const Stmt& stmt) const {
+        return std::any_of(stmt.operands.begin(), stmt.operands.end(), [&](const Operand& o) {
+            return o.kind == Operand::Kind::kSymbol && o.sym != kNoSym &&
+                   module_.at(o.sym).name == kFailedAssertion;
+        });
     }
 
     static bool seen_target(const Stmt& stmt, const Operand& tuple) {
@@ -671,9 +674,31 @@ class FlowBuilder {
         }
     }
 
+    // Replay keeps the alignment of every buffer, so a pointer's low bits are the same wherever it
+    // lies.
+    bool takes_alignment_bits(const Stmt& stmt) const {
+        if (!stmt.is(Opcode::kAnd) || stmt.operands.size() != 3) return false;
+        const auto small = [](const Operand& o) {
+            return o.kind == Operand::Kind::kImmediate && o.value < kKeptAlignment;
+        };
+        return small(stmt.operands[1]) || small(stmt.operands[2]);
+    }
+
+    void alignment_bits(const Stmt& stmt) {
+        Value v = plain();
+        for (size_t k = 1; k < stmt.operands.size(); ++k) {
+            const Value x = operand_value(stmt.operands[k]);
+            if (!x.defined) return;
+            use(x);
+            add_all(v.taint, x.taint);
+        }
+        define(stmt.operands[0], v);
+    }
+
     // Bits mixed in some other way. Masks keep the base: aligned-down pointers still point into
     // their buffer.
     void generic(const Stmt& stmt) {
+        if (takes_alignment_bits(stmt)) return alignment_bits(stmt);
         const bool mask =
             stmt.op == Opcode::kAnd || stmt.op == Opcode::kOr || stmt.op == Opcode::kXor;
         const size_t dests = writes_first(stmt) ? info(stmt.op).dests : 0;

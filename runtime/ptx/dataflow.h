@@ -7,12 +7,19 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dim3.h"
 #include "ptx/ir.h"
 
 namespace ttt::ptx {
+
+// Replay places every buffer at an address that is the same modulo this many bytes.
+inline constexpr uint64_t kKeptAlignment = 256;
+// What device code calls when assert() fails: prints and ends the launch with an error, writes no
+// memory of ours.
+inline constexpr std::string_view kFailedAssertion = "__assertfail";
 
 // The entry's function index followed by those it can reach through direct calls.
 std::vector<uint32_t> call_closure(const Module& module, const Function& entry);

@@ -189,7 +189,7 @@ class Summariser {
             out_.indirect_calls = true;
             return refuse("it calls a function through a pointer");
         }
-        if (module_.find(target->name) != nullptr) return;
+        if (module_.find(target->name) != nullptr || target->name == kFailedAssertion) return;
         if (target->name.starts_with("cudaLaunch") ||
             target->name.starts_with("cudaGetParameterBuffer") ||
             target->name.starts_with("cudaCDP")) {
@@ -256,12 +256,10 @@ class Summariser {
         if (at == names.end() || *at != name) names.insert(at, name);
     }
 
-    // A variable whose address is taken but never used as a base of ours may still be passed on.
+    // Every variable that is accessed counts as read: bytes that are not written must be there as
+    // well.
     void variables() {
-        for (const Source& s : flow_.sources()) {
-            if (s.kind != Source::Kind::kVariable) continue;
-            add_name(out_.globals_read, std::string(module_.at(s.sym).name));
-        }
+        for (const std::string& name : out_.globals_written) add_name(out_.globals_read, name);
     }
 
     void parameters() {

@@ -156,7 +156,7 @@ TEST(Summary, PointerValuesUsedAsDataLeak) {
     const char* cases[] = {
         "shr.u64 %d2,%d1,8; cvt.u32.u64 %r1,%d2; st.global.u32 [%d1],%r1;",  // hazard r20
         "st.global.u64 [%d1],%d1;",
-        "and.b64 %d2,%d1,15; st.global.u64 [%d1],%d2;",
+        "and.b64 %d2,%d1,4095; st.global.u64 [%d1],%d2;",
         "mov.b64 {%r1,%r2},%d1; st.global.u32 [%d1],%r1;",
         "mul.lo.s64 %d2,%d1,3; st.global.u32 [%d1],7;",
         "ld.param.u64 %d2,[b]; st.global.u32 [%d2],7; setp.lt.u64 %p1,%d1,%d2; @%p1 st.global.u32 "
@@ -176,6 +176,8 @@ TEST(Summary, PointerValuesUsedAsDataLeak) {
 TEST(Summary, PositionIndependentUsesDoNotLeak) {
     const char* cases[] = {
         "setp.eq.s64 %p1,%d1,0; @%p1 ret; st.global.u32 [%d1],7;",  // null stays null
+        "and.b64 %d2,%d1,15; setp.ne.s64 %p1,%d2,0; @%p1 st.global.u32 [%d1],7;",  // alignment is
+                                                                                   // kept
         "add.s64 %d2,%d1,400; L: st.global.u32 [%d1],7; add.s64 %d1,%d1,4; setp.ne.s64 "
         "%p1,%d1,%d2; @%p1 bra L;",
         "add.s64 %d2,%d1,400; sub.s64 %d3,%d2,%d1; st.global.u64 [%d1],%d3;",
@@ -331,6 +333,24 @@ TEST(Summary, LoopsAndSpins) {
     for (const char* c : ending) {
         EXPECT_FALSE(body(std::string("ld.param.u64 %d1,[a]; ") + c).spins) << c;
     }
+}
+
+TEST(Summary, FailedAssertionsEndTheLaunchAndNothingElse) {
+    const auto s = body(
+        "ld.param.u64 %d1,[a]; st.global.u32 [%d1],7; mov.u64 %d2,text; cvta.global.u64 %d3,%d2; "
+        "{ .param .b64 q; st.param.b64 [q],%d3; call __assertfail,(q); }",
+        ".param .u64 a",
+        ".extern .func __assertfail(.param .b64 m); .global .align 1 .b8 text[4];");
+    EXPECT_EQ(s.ineligible_reason, "");
+    EXPECT_TRUE(s.calls && s.globals_read.empty());
+}
+
+TEST(Summary, DeclaredPointersThatNobodyLoadsAreNoPointers) {
+    const auto s =
+        body("ld.param.u64 %d1,[a]; st.global.u32 [%d1],7;",
+             ".param .u64 .ptr .global .align 1 a, .param .u64 .ptr .global .align 1 scratch");
+    ASSERT_EQ(s.pointers.size(), 1u);
+    EXPECT_FALSE(s.params[1].pointer || s.params[1].scalar);
 }
 
 TEST(Summary, CallsThatCannotBeFollowed) {
