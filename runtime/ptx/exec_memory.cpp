@@ -206,7 +206,8 @@ uint64_t window_of(Space space) {
 bool resolve_generic(const Context& c, const Op& op, Lanes& lanes, uint32_t mask, uint32_t bytes,
                      Use use, std::byte* (&pointers)[kLanes]) {
     uint32_t in_space[4] = {};
-    constexpr Space kSpaces[4] = {Space::kGlobal, Space::kShared, Space::kLocal, Space::kParam};
+    static constexpr Space kSpaces[4] = {Space::kGlobal, Space::kShared, Space::kLocal,
+                                         Space::kParam};
     for_lanes(mask, [&](uint32_t i) {
         const Space space = space_of_address(lanes.address[i]);
         for (uint32_t k = 0; k < 4; ++k) in_space[k] |= (kSpaces[k] == space ? 1u : 0u) << i;

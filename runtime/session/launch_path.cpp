@@ -145,9 +145,10 @@ CUresult launch_with_attention(Shared& s, Function* f, const Launch& l) {
         }
     }
     if ((attention & kWantsSnapshot) != 0) {
-        SnapshotJob* job = f->snapshot.load(std::memory_order_acquire);
         CUresult result = CUDA_SUCCESS;
-        if (job != nullptr && try_record(s, f, l, job, &result)) return result;
+        for (SnapshotJob* job = f->snapshot.load(std::memory_order_acquire); job != nullptr;
+             job = job->next.load(std::memory_order_acquire))
+            if (try_record(s, f, l, job, &result)) return result;
     }
     const Dispatch* d = (attention & kHasDispatch) != 0 ? choose(s, f, l) : nullptr;
     const DispatchMode mode =

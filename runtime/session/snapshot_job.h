@@ -38,6 +38,9 @@ struct SnapshotJob {
 
     std::atomic<JobState> state{JobState::kArmed};
     std::atomic<uint32_t> mismatches{0};  // launches that did not fit
+    // Of another site of the same kernel. Jobs are never freed and the order never turns round, so
+    // a launching thread may walk the list while our thread changes it.
+    std::atomic<SnapshotJob*> next{nullptr};
 
     // Written by the launching thread, read by ours once kTaken or kFailed.
     std::vector<std::byte> params;

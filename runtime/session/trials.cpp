@@ -175,10 +175,26 @@ void Trials::prepare(Trial& t) {
     job.arena = t.arena.base;
     t.snapshot_id = next_snapshot_++;
     recording_.push_back(&t);
-    // Every handle of the kernel: the program may launch it through another one next time.
-    for (Function* f : t.site->kernel->functions) {
-        f->snapshot.store(&job, std::memory_order_release);
-        f->attention.fetch_or(kWantsSnapshot, std::memory_order_release);
+    arm(*t.site->kernel);
+}
+
+// Publishes the jobs of every site of the kernel that waits for a launch. Every handle of the
+// kernel: the program may launch it through another one next time.
+void Trials::arm(const Kernel& kernel) {
+    SnapshotJob *first = nullptr, *last = nullptr;
+    for (Trial* t : recording_) {
+        if (t->site->kernel != &kernel) continue;
+        if (last != nullptr) last->next.store(t->job, std::memory_order_release);
+        if (first == nullptr) first = t->job;
+        last = t->job;
+    }
+    if (last != nullptr) last->next.store(nullptr, std::memory_order_release);
+    for (Function* f : kernel.functions) {
+        f->snapshot.store(first, std::memory_order_release);
+        if (first != nullptr)
+            f->attention.fetch_or(kWantsSnapshot, std::memory_order_release);
+        else
+            f->attention.fetch_and(~uint32_t{kWantsSnapshot}, std::memory_order_relaxed);
     }
 }
 
@@ -214,11 +230,8 @@ void Trials::poll_recordings() {
             ++i;
             continue;
         }
-        for (Function* f : t.site->kernel->functions) {
-            f->attention.fetch_and(~uint32_t{kWantsSnapshot}, std::memory_order_relaxed);
-            f->snapshot.store(nullptr, std::memory_order_release);
-        }
         recording_.erase(recording_.begin() + static_cast<std::ptrdiff_t>(i));
+        arm(*t.site->kernel);
         if (!t.ready) release(t);
     }
 }
@@ -493,10 +506,7 @@ void Trials::release(Trial& t) {
             return;
         }
         std::erase(recording_, &t);
-        for (Function* f : t.site->kernel->functions) {
-            f->attention.fetch_and(~uint32_t{kWantsSnapshot}, std::memory_order_relaxed);
-            f->snapshot.store(nullptr, std::memory_order_release);
-        }
+        arm(*t.site->kernel);
     }
     const DriverSection section(shared_, t.context->context, nullptr);
     if (section.ok() && t.arena.base != 0) {

@@ -100,6 +100,7 @@ class Trials {
     bool time_some(Trial& t, Action& a, std::chrono::steady_clock::time_point until);
     void swap(Trial& t, const Action& a);
     void release(Trial& t);
+    void arm(const Kernel& kernel);
     void drop(Trial& t, uint64_t variant);
     void poll_recordings();
     void send_ready(Trial& t, double original_ns);

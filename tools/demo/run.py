@@ -270,7 +270,7 @@ def run(a):
     print("with LD_PRELOAD=libttt.so:")
     with Server(program, environment, batch, work / "tuned.log") as server:
         requests, differing, last = drive(server, build, batches, expected, a.seconds, a.gap_ms / 1000,
-                                           a.rest if a.rest >= 0 else (0 if emulated else 3))
+                                           a.rest if a.rest >= 0 else (0 if emulated else 1.5))
         exit_code = server.stop()
     report = wait_for_report(report_path, 20)
     if report is None:
@@ -297,7 +297,7 @@ def main():
     p.add_argument("--seconds", type=float, default=180, help="longest time with ttt")
     p.add_argument("--batch", type=int, default=0, help="images per request; 0: 8 emulated, 128 on a GPU")
     p.add_argument("--gap-ms", type=float, default=15, help="pause after each request")
-    p.add_argument("--rest", type=float, default=-1, help="seconds of silence after each pass; default 0 emulated, 3 on a GPU")
+    p.add_argument("--rest", type=float, default=-1, help="seconds of silence after each pass; default 0 emulated, 1.5 on a GPU (the server closes connections that are silent for 2)")
     p.add_argument("--out", type=pathlib.Path, default=ROOT / "build/demo/report.json")
     a = p.parse_args()
     if a.batch < 0 or a.batch > 4096 or a.seconds <= 0 or a.gap_ms < 0:
