@@ -26,6 +26,8 @@ std::vector<uint32_t> call_closure(const Module& module, const Function& entry);
 
 // Registers an instruction writes / reads, in operand order (elements of vectors, pairs and tuples;
 // address bases and the guard count as read). Symbols that are no registers are left out.
+size_t result_count(
+    const Stmt& stmt);  // leading operands that are results; 0 for calls and opaque ones
 void written_registers(const Stmt& stmt, std::vector<Sym>& out);
 void read_registers(const Module& module, const Stmt& stmt, std::vector<Sym>& out);
 
@@ -66,6 +68,9 @@ struct Access {  // one memory operand in global, const or generic space
     bool read = false, written = false, atomic = false, noncoherent = false;
     uint32_t bytes = 0;
 };
+
+// How operand k of `stmt` is accessed; false when that cannot be global or constant memory.
+bool classify_access(const Stmt& stmt, size_t k, Access& access);
 
 class ValueFlow {
   public:
