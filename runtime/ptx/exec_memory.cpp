@@ -205,13 +205,14 @@ uint64_t window_of(Space space) {
 // Generic addresses: each space's lanes in turn.
 bool resolve_generic(const Context& c, const Op& op, Lanes& lanes, uint32_t mask, uint32_t bytes,
                      Use use, std::byte* (&pointers)[kLanes]) {
-    uint32_t in_space[4] = {};
     static constexpr Space kSpaces[4] = {Space::kGlobal, Space::kShared, Space::kLocal,
                                          Space::kParam};
-    for_lanes(mask, [&](uint32_t i) {
-        const Space space = space_of_address(lanes.address[i]);
-        for (uint32_t k = 0; k < 4; ++k) in_space[k] |= (kSpaces[k] == space ? 1u : 0u) << i;
-    });
+    uint32_t in_space[4] = {};
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+        const Space space = space_of_address(lanes.address[std::countr_zero(m)]);
+        const auto k = std::find(kSpaces, kSpaces + 4, space) - kSpaces;
+        in_space[k] |= m & (0 - m);
+    }
     if (in_space[0] != 0 && !resolve_global(c, op, lanes, in_space[0], bytes, use, true, pointers))
         return false;
     for (uint32_t k = 1; k < 4; ++k) {
