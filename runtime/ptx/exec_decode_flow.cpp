@@ -32,6 +32,11 @@ std::optional<AtomicKind> atomic_kind(const Stmt& s) {
 
 uint32_t lane_bytes(Width w) { return slot_bytes(w) / kLanes; }
 
+// A vector of one element is that element.
+const Operand& single(const Operand& o) {
+    return o.kind == Operand::Kind::kVector && o.elems.size() == 1 ? o.elems[0] : o;
+}
+
 }  // namespace
 
 bool FunctionDecoder::load(const Stmt& s) {
@@ -47,7 +52,7 @@ bool FunctionDecoder::load(const Stmt& s) {
         return d.width != Width::kPred && lane_bytes(d.width) >= op.element_bytes;
     };
     if (op.elements == 1) {
-        if (!dest(s.operands[0], op.dst[0], op.type) || !fits(op.dst[0])) return false;
+        if (!dest(single(s.operands[0]), op.dst[0], op.type) || !fits(op.dst[0])) return false;
         emit(op);
         return true;
     }
@@ -86,7 +91,7 @@ bool FunctionDecoder::store(const Stmt& s) {
     };
     const Operand& value = s.operands[1];
     if (op.elements == 1) {
-        if (!source_any(value, op.type, op.src[1]) || !fits(op.src[1])) return false;
+        if (!source_any(single(value), op.type, op.src[1]) || !fits(op.src[1])) return false;
         emit(op);
         return true;
     }

@@ -82,6 +82,8 @@ def memory(book):
 	st.release.sys.global.u32 [%d2+56], %r8;
 	ldu.global.u32 %r9, [%d3+60];
 	st.global.cg.u32 [%d2+60], %r9;
+	ld.global.b32 {%r10}, [%d3+8];
+	st.global.b32 [%d2+8], {%r10};
 	prefetch.global.L2 [%d3];
 	prefetch.global.L1 [%d3];
 	fence.acq_rel.gpu;
@@ -89,12 +91,12 @@ def memory(book):
 	nanosleep.u32 1;
 """
     w = bytearray(64)
-    w[0:8], w[16:32], w[32:48] = data[0:8], data[16:32], data[32:48]
+    w[0:12], w[16:32], w[32:48] = data[0:12], data[16:32], data[32:48]
     w[48:52] = bytes(reversed(data[48:52]))
     w[52:56] = data[54:56] + data[52:54]
     w[56:64] = data[56:64]
     book.add("mem_vectors", (1, 1, 1), [buf(64), buf(256, data.hex())], [(0, bytes(w).hex())],
-             kernel(body, ".param .u64 out, .param .u64 in", "", OUT + "\tld.param.u64 %d3, [in];\n"), 16)
+             kernel(body, ".param .u64 out, .param .u64 in", "", OUT + "\tld.param.u64 %d3, [in];\n"), 18)
 
     # Shared, local, const and generic addressing; extern shared; initialisers.
     before = """.const .align 4 .u32 table[4] = {11, 22, 33, 44};
