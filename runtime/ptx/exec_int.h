@@ -1,10 +1,16 @@
-// Bits of Op::sub for carry-chain operations. Internal to the interpreter.
+// Shared by the integer families. Internal to the interpreter.
 #pragma once
 
 #include <cstdint>
 
+#include "ptx/exec_op.h"
+
 namespace ttt::ptx::exec {
 
+// The part of select_integer that works on bits and bytes.
+bool select_bits(const Stmt& stmt, Op& op);
+
+// Bits of Op::sub for carry-chain operations.
 enum CarryBits : uint16_t {
     kCarryIn = 1,
     kCarryOut = 2,

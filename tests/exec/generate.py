@@ -317,6 +317,10 @@ def logic_and_shift():
         f.append(Form(op + ".pred {d}, {a}, {b};", 1, [1, 1], g, [pool_range(0, 1)] * 2))
     f.append(Form("not.pred {d}, {a};", 1, [1], lambda a: 1 - a, [pool_range(0, 1)]))
     f.append(Form("mov.pred {d}, {a};", 1, [1], lambda a: a, [pool_range(0, 1)]))
+    for combine, g in (("or", lambda p, q: p or q), ("and", lambda p, q: p and q)):
+        f.append(Form("lop3.%s.b32 {d}|{q}, {a}, {b}, {c}, 0x80, !{e};\n@!{q} add.u32 {d}, {d}, 1;" % combine, 32, [32, 32, 32, 1],
+                      lambda a, b, c, e, g=g: (a & b & c) + (0 if g((a & b & c) != 0, not e) else 1),
+                      [pool_int(32)] * 3 + [pool_range(0, 1)]))
     for table in (0x80, 0x96, 0xE8, 0x1D, 0x00, 0xFF, 0xCA):
         def lop3(a, b, c, table=table):
             out = 0
