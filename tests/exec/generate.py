@@ -134,7 +134,7 @@ def family(name, forms, approx=None, target="sm_90", version="8.7"):
     text = ".version %s\n.target %s\n.address_size 64\n\n" % (version, target)
     text += ".visible .entry k(.param .u64 pin, .param .u64 pout)\n{\n"
     text += "\t.reg .b64 %in, %out, %t, %da, %db, %dc, %de, %dx;\n\t.reg .b32 %ra, %rb, %rc, %re, %rx, %thread, %ry;\n"
-    text += "\t.reg .b16 %ha, %hb, %hc, %he, %hx;\n\t.reg .pred %pa, %pb, %pc, %px, %py;\n"
+    text += "\t.reg .b16 %ha, %hb, %hc, %he, %hx;\n\t.reg .pred %pa, %pb, %pc, %pe, %px, %py;\n"
     text += "\tld.param.u64 %in, [pin];\n\tld.param.u64 %out, [pout];\n\tmov.u32 %thread, %tid.x;\n"
     text += "\tmul.wide.u32 %t, %thread, 8;\n\tadd.s64 %in, %in, %t;\n"
     if step != 8:
