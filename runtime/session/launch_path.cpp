@@ -125,7 +125,12 @@ Function* find_function(Shared& s, CUfunction handle) {
         return nullptr;
     }
     if (valid != s.functions.epoch()) return nullptr;  // our thread renews it in a moment
-    t_last_hit = {handle, f};
+    t_last_hit.handle = handle;
+    t_last_hit.function = f;
+    if (t_last_hit.stripe == LaunchCount::kStripes) {
+        static std::atomic<uint32_t> threads{0};
+        t_last_hit.stripe = threads.fetch_add(1, std::memory_order_relaxed) % LaunchCount::kStripes;
+    }
     return f;
 }
 

@@ -10,6 +10,7 @@ namespace ttt::session {
 struct LastHit {
     CUfunction handle = nullptr;
     Function* function = nullptr;
+    uint32_t stripe = LaunchCount::kStripes;  // this thread's in every count; kStripes: none yet
 };
 // Initial-exec: a plain offset from the thread pointer, never an allocation on first use.
 __attribute__((tls_model("initial-exec"))) extern thread_local constinit LastHit t_last_hit;
@@ -27,9 +28,7 @@ inline Function* arrive(Shared& s, CUfunction handle) {
         f = find_function(s, handle);
         if (f == nullptr) return nullptr;
     }
-    // Not a read-modify-write: a lost count under contention is cheaper than a locked instruction
-    // on every launch.
-    f->launches.store(f->launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    f->launches.add(last.stripe);
     return f;
 }
 

@@ -38,7 +38,7 @@ bool carries_ptx(const std::vector<image::Entry>& entries) {
 
 uint64_t Kernel::launches() const {
     uint64_t n = 0;
-    for (const Function* f : functions) n += f->launches.load(std::memory_order_relaxed);
+    for (const Function* f : functions) n += f->launches.total();
     return n;
 }
 

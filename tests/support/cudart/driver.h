@@ -8,12 +8,11 @@
 // Calls every entry of the list with M(name, exported symbol).
 #define TTT_CUDART_DRIVER(M)                                                                       \
     M(cuInit, "cuInit")                                                                            \
-    M(cuDeviceGet, "cuDeviceGet") M(cuDeviceGetCount, "cuDeviceGetCount") M(                       \
-        cuDeviceGetName, "cuDeviceGetName") M(cuDeviceGetAttribute, "cuDeviceGetAttribute")        \
-        M(cuDeviceTotalMem, "cuDeviceTotalMem_v2") M(                                              \
-            cuDevicePrimaryCtxRetain,                                                              \
-            "cuDevicePrimaryCtxRetain") M(cuCtxSetCurrent, "cuCtxSetCurrent") M(cuCtxGetCurrent,   \
-                                                                                "cuCtxGetCurrent") \
+    M(cuDeviceGet, "cuDeviceGet")                                                                  \
+    M(cuDeviceGetCount, "cuDeviceGetCount") M(cuDeviceGetName, "cuDeviceGetName") M(               \
+        cuDeviceGetAttribute, "cuDeviceGetAttribute") M(cuDeviceTotalMem, "cuDeviceTotalMem_v2")   \
+        M(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") M(                                 \
+            cuCtxSetCurrent, "cuCtxSetCurrent") M(cuCtxGetCurrent, "cuCtxGetCurrent")              \
             M(cuCtxSynchronize, "cuCtxSynchronize") M(cuDriverGetVersion, "cuDriverGetVersion") M( \
                 cuLibraryLoadData,                                                                 \
                 "cuLibraryLoadData") M(cuLibraryUnload, "cuLibraryUnload") M(cuLibraryGetKernel,   \
@@ -78,3 +77,7 @@ CUresult kernel_of(const void* host_function, CUkernel* kernel);
 CUresult variable_of(const void* host_variable, CUdeviceptr* address, size_t* bytes);
 
 }  // namespace ttt_cudart
+
+// First line of a runtime function: a context is current, or its error is returned.
+#define TTT_ENTER() \
+    if (const cudaError_t e = ttt_cudart::enter(); e != cudaSuccess) return ttt_cudart::done(e)

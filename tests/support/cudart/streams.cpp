@@ -3,10 +3,6 @@
 
 using ttt_cudart::done;
 using ttt_cudart::driver;
-using ttt_cudart::enter;
-
-#define TTT_ENTER() \
-    if (const cudaError_t e = enter(); e != cudaSuccess) return done(e)
 
 extern "C" {
 
