@@ -5,7 +5,7 @@ Usage: suite.py --bin DIR --data tests/data/suite --out DIR [--budget S] [--repe
 The column "known" is the best gain measured by hand with the same family of edits (tests/data/suite/known_gains.json);
 "reached" is (found - 1) / (known - 1). A kernel that is not tuned is a row with its reason, never left out.
 """
-import argparse, datetime, json, pathlib, platform, shlex, statistics, subprocess, sys
+import argparse, datetime, json, pathlib, platform, re, shlex, statistics, subprocess, sys
 
 
 def machine():
@@ -31,6 +31,28 @@ def tune(a, name):
         return {"name": name, "state": "failed", "reason": f"{type(e).__name__}: {getattr(e, 'doc', '')}"[:300], "speedup": None}
 
 
+def number(value, digits):
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def table_row(row):
+    """One Markdown row; what was not measured is "-", and the bars of a recipe are escaped."""
+    last, found, known = row["runs"][-1], row["speedup"], row["known"]
+    reached = "-" if found is None or known <= 1.005 else f"{(found - 1) / (known - 1) * 100:.0f} %"
+    spread = row["spread"] if len(row["runs"]) > 1 else None
+    best = max((v for v in last.get("verdicts", []) if v.get("outcome") == "accept" and v.get("speedup")),
+               key=lambda v: v["speedup"], default={})
+    interval = re.search(r"\(([0-9.]+ to [0-9.]+)\)", best.get("evidence", ""))
+    cells = [row["name"], number(last.get("base_us"), 1), number(last.get("best_us"), 1), number(found, 3),
+             interval.group(1) if interval else "-", number(spread, 3), number(known, 3), reached, last.get("bit_exact"),
+             last.get("tried"), last.get("state"), best.get("recipe") or last.get("reason") or ""]
+    return "| " + " | ".join(str(c).replace("|", "\\|") for c in cells) + " |"
+
+
+HEADER = ("| kernel | base µs | best µs | speedup | 95 % interval | spread of runs | known | reached | bit-exact | tried | state | recipe or reason |\n"
+          "|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--bin", type=pathlib.Path, required=True)
@@ -48,18 +70,12 @@ def main():
         found = [r["speedup"] for r in runs if r.get("speedup")]
         rows.append({"name": name, "known": known[name], "runs": runs, "speedup": statistics.median(found) if found else None,
                      "spread": (max(found) - min(found)) if found else None})
-        s, k = rows[-1]["speedup"], known[name]
-        reached = "-" if not s or k <= 1.005 else f"{(s - 1) / (k - 1) * 100:.0f} %"
-        last = runs[-1]
-        best = max((v for v in last.get("verdicts", []) if v.get("outcome") == "accept" and v.get("speedup")), key=lambda v: v["speedup"], default={})
-        rows[-1]["row"] = (f"| {name} | {last.get('base_us') or 0:.1f} | {last.get('best_us') or 0:.1f} | {s or 1:.3f} | {rows[-1]['spread'] or 0:.3f} | {k:.3f} | {reached} | "
-                           f"{last.get('bit_exact')} | {last.get('tried')} | {last.get('state')} | {best.get('recipe') or last.get('reason') or ''} |")
+        rows[-1]["row"] = table_row(rows[-1])
         print(rows[-1]["row"], flush=True)
     m = machine()
     a.out.mkdir(parents=True, exist_ok=True)
     (a.out / "suite.json").write_text(json.dumps({"machine": m, "budget_s": a.budget, "rows": rows}, indent=1))
-    head = (f"`{m['command']}` on {m['gpu']}, {m['toolkit']}, {m['date']}; {a.repeat} run(s) per kernel, medians.\n\n"
-            "| kernel | base µs | best µs | speedup | spread | known | reached | bit-exact | tried | state | recipe or reason |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+    head = (f"`{m['command']}` on {m['gpu']}, {m['toolkit']}, {m['date']}; {a.repeat} run(s) per kernel, medians.\n\n") + HEADER
     (a.out / "suite.md").write_text(head + "\n".join(r["row"] for r in rows) + "\n")
 
 

@@ -103,7 +103,8 @@ check() {
     install "${check_packages[@]}"
     format_files --dry-run -Werror
     build release
-    python3 tools/driver_table/generate.py --check
+    # Fails on any exported driver function that cuda.h and cudaTypedefs.h do not pair up.
+    python3 tools/driver_table/generate.py --include "$(sed -n 's/^CUDA_INCLUDE:PATH=//p' build/release/CMakeCache.txt)" -o build/driver_table.json
     local files
     files=$(git diff --name-only "${1:-HEAD~1}" -- 'runtime/*.cpp' 'shim/*.cpp' 'tools/*.cpp' | while read -r f; do [ -f "$f" ] && echo "$f"; done)
     [ -z "$files" ] || clang-tidy -p build/release --quiet $files
