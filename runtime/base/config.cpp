@@ -5,7 +5,10 @@
 namespace ttt {
 namespace {
 
-bool parse(const char* text, std::string& out) { out = text; return true; }
+bool parse(const char* text, std::string& out) {
+    out = text;
+    return true;
+}
 bool parse(const char* text, int64_t& out) {
     char* end = nullptr;
     const long long v = std::strtoll(text, &end, 10);
@@ -25,9 +28,9 @@ bool parse(const char* text, double& out) {
 
 Config Config::from_environment(std::string* problems) {
     Config c;
-#define TTT_OPTION(field, type, env, def, help)                                     \
-    if (const char* v = std::getenv(env); v != nullptr && *v != 0)                  \
-        if (!parse(v, c.field) && problems != nullptr)                              \
+#define TTT_OPTION(field, type, env, def, help)                    \
+    if (const char* v = std::getenv(env); v != nullptr && *v != 0) \
+        if (!parse(v, c.field) && problems != nullptr)             \
             *problems += std::string(env) + "=" + v + ": not a " #type "; ";
 #include "base/options.def"
 #undef TTT_OPTION

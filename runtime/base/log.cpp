@@ -12,16 +12,21 @@
 namespace ttt::log {
 namespace {
 
-// Leaked on purpose: no static destructor may run while the host program still logs through us at exit.
+// Leaked on purpose: no static destructor may run while the host program still logs through us at
+// exit.
 std::atomic<spdlog::logger*> g_logger{nullptr};
 std::atomic<int> g_level{static_cast<int>(Level::kInfo)};
 
 spdlog::level::level_enum to_spd(Level level) {
     switch (level) {
-        case Level::kDebug: return spdlog::level::debug;
-        case Level::kInfo: return spdlog::level::info;
-        case Level::kWarn: return spdlog::level::warn;
-        case Level::kError: return spdlog::level::err;
+        case Level::kDebug:
+            return spdlog::level::debug;
+        case Level::kInfo:
+            return spdlog::level::info;
+        case Level::kWarn:
+            return spdlog::level::warn;
+        case Level::kError:
+            return spdlog::level::err;
     }
     return spdlog::level::info;
 }
@@ -47,7 +52,8 @@ void init(std::string_view process_name, std::string_view path, bool to_stderr, 
 }
 
 bool enabled(Level level) {
-    return g_logger.load(std::memory_order_acquire) != nullptr && static_cast<int>(level) >= g_level.load(std::memory_order_relaxed);
+    return g_logger.load(std::memory_order_acquire) != nullptr &&
+           static_cast<int>(level) >= g_level.load(std::memory_order_relaxed);
 }
 
 void write(Level level, std::string_view message) {

@@ -1,5 +1,5 @@
-// Structured log lines (spdlog). The in-process library logs only to the file that TTT_LOG names, never to the
-// program's stdout or stderr; tools log to stderr at warning level, or to TTT_LOG.
+// Structured log lines (spdlog). The in-process library logs only to the file that TTT_LOG names,
+// never to the program's stdout or stderr; tools log to stderr at warning level, or to TTT_LOG.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,8 @@ namespace ttt::log {
 enum class Level { kDebug, kInfo, kWarn, kError };
 
 // Call once at start. `path` empty: stderr if `to_stderr`, else nothing is ever written.
-void init(std::string_view process_name, std::string_view path, bool to_stderr, Level level = Level::kInfo);
+void init(std::string_view process_name, std::string_view path, bool to_stderr,
+          Level level = Level::kInfo);
 bool enabled(Level level);
 void write(Level level, std::string_view message);
 

@@ -4,17 +4,28 @@ namespace ttt {
 
 std::string_view code_name(Code code) {
     switch (code) {
-        case Code::kInvalidArgument: return "invalid argument";
-        case Code::kParse: return "parse error";
-        case Code::kUnsupported: return "unsupported";
-        case Code::kNotFound: return "not found";
-        case Code::kIo: return "i/o error";
-        case Code::kCompile: return "compile error";
-        case Code::kDriver: return "driver error";
-        case Code::kProtocol: return "protocol error";
-        case Code::kTimeout: return "timeout";
-        case Code::kExhausted: return "exhausted";
-        case Code::kInternal: return "internal error";
+        case Code::kInvalidArgument:
+            return "invalid argument";
+        case Code::kParse:
+            return "parse error";
+        case Code::kUnsupported:
+            return "unsupported";
+        case Code::kNotFound:
+            return "not found";
+        case Code::kIo:
+            return "i/o error";
+        case Code::kCompile:
+            return "compile error";
+        case Code::kDriver:
+            return "driver error";
+        case Code::kProtocol:
+            return "protocol error";
+        case Code::kTimeout:
+            return "timeout";
+        case Code::kExhausted:
+            return "exhausted";
+        case Code::kInternal:
+            return "internal error";
     }
     return "unknown";
 }

@@ -1,5 +1,5 @@
-// One recorded launch, as plain data that travels between the processes: where its bytes lie in the arena and how its
-// pointers map to them. No CUDA headers.
+// One recorded launch, as plain data that travels between the processes: where its bytes lie in the
+// arena and how its pointers map to them. No CUDA headers.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,20 @@ namespace ttt::measure {
 
 inline constexpr uint64_t kNoBytes = ~uint64_t{0};
 
-struct Region {                 // one allocation the launch can reach
-    uint64_t address = 0;       // device address in the program (start of the recorded bytes)
+struct Region {            // one allocation the launch can reach
+    uint64_t address = 0;  // device address in the program (start of the recorded bytes)
     uint64_t bytes = 0;
-    uint64_t pre_offset = 0;    // in the arena
+    uint64_t pre_offset = 0;          // in the arena
     uint64_t post_offset = kNoBytes;  // kNoBytes: the launch cannot write it
     bool read = true, written = false;
-    std::vector<uint32_t> pointers;   // offsets in the parameter buffer of pointers into this region
+    std::vector<uint32_t> pointers;  // offsets in the parameter buffer of pointers into this region
 };
 
-struct Launch { Dim3 grid, block; uint32_t dynamic_shared = 0; std::vector<std::byte> params; };
+struct Launch {
+    Dim3 grid, block;
+    uint32_t dynamic_shared = 0;
+    std::vector<std::byte> params;
+};
 
 struct Snapshot {
     Launch launch;

@@ -6,19 +6,22 @@
 
 namespace ttt::measure {
 
-struct Pair { double original_ns, variant_ns; };
+struct Pair {
+    double original_ns, variant_ns;
+};
 
 struct Speedup {
-    double median = 1;   // of original/variant
-    double low = 1, high = 1;  // 95 % confidence interval of the median (order statistics of the binomial)
+    double median = 1;  // of original/variant
+    double low = 1,
+           high = 1;  // 95 % confidence interval of the median (order statistics of the binomial)
     double original_median_ns = 0, variant_median_ns = 0;
     uint32_t pairs = 0;
 };
 Speedup speedup(std::span<const Pair> pairs);
 
 enum class Decision : uint8_t { kMore, kFaster, kNotFaster };
-// Sequential: faster once low ≥ 1 + threshold, not faster once high < 1 + threshold; more while undecided and
-// fewer than max_pairs.
+// Sequential: faster once low ≥ 1 + threshold, not faster once high < 1 + threshold; more while
+// undecided and fewer than max_pairs.
 Decision decide(const Speedup& s, double threshold, uint32_t min_pairs, uint32_t max_pairs);
 
 }  // namespace ttt::measure

@@ -1,5 +1,5 @@
-// Cost model: occupancy and roofline from instruction and sector counts. Clock of the emulated GPU, proxy of the
-// search. Deterministic; formulas in model.cpp name their source.
+// Cost model: occupancy and roofline from instruction and sector counts. Clock of the emulated GPU,
+// proxy of the search. Deterministic; formulas in model.cpp name their source.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,36 @@
 namespace ttt::model {
 
 struct Device {
-    std::string_view name;        // profile name: "h200", "orin", "thor"
-    std::string_view marketing;   // "NVIDIA H200"
-    uint32_t arch = 90;           // 90, 87, 110
+    std::string_view name;       // profile name: "h200", "orin", "thor"
+    std::string_view marketing;  // "NVIDIA H200"
+    uint32_t arch = 90;          // 90, 87, 110
     uint32_t sm_count = 132;
     uint32_t clock_mhz = 1980;
-    uint32_t registers_per_sm = 65536, max_threads_per_sm = 2048, max_blocks_per_sm = 32, max_warps_per_sm = 64;
+    uint32_t registers_per_sm = 65536, max_threads_per_sm = 2048, max_blocks_per_sm = 32,
+             max_warps_per_sm = 64;
     uint32_t shared_per_sm = 233472, shared_per_block = 49152, shared_per_block_optin = 232448;
     uint64_t memory_bytes = 0;
-    double dram_gbps = 4300;      // GB/s
-    double issue_per_sm = 4;      // warp instructions per clock
-    double launch_ns = 2500;      // fixed cost of one launch on the device
+    double dram_gbps = 4300;  // GB/s
+    double issue_per_sm = 4;  // warp instructions per clock
+    double launch_ns = 2500;  // fixed cost of one launch on the device
     bool integrated = false;
     uint32_t l2_bytes = 0;
 };
 const Device* find_profile(std::string_view name);  // nullptr when unknown
 
-struct Resources { uint32_t registers = 32, shared_bytes = 0, local_bytes = 0; };
+struct Resources {
+    uint32_t registers = 32, shared_bytes = 0, local_bytes = 0;
+};
 
-struct Occupancy { uint32_t blocks_per_sm = 0; double fraction = 0; const char* limiter = ""; };
+struct Occupancy {
+    uint32_t blocks_per_sm = 0;
+    double fraction = 0;
+    const char* limiter = "";
+};
 Occupancy occupancy(const Device& device, const Dim3& block, const Resources& resources);
 
 // Predicted time of one launch, nanoseconds.
-double predict_ns(const Device& device, const Dim3& grid, const Dim3& block, const Resources& resources,
-                  const ptx::Counters& counters);
+double predict_ns(const Device& device, const Dim3& grid, const Dim3& block,
+                  const Resources& resources, const ptx::Counters& counters);
 
 }  // namespace ttt::model

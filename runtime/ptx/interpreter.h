@@ -1,5 +1,6 @@
-// Executes PTX on the CPU exactly as the ISA says. Used behind the emulated GPU, as the referee's oracle and as the
-// source of instruction and sector counts. Un-rounded mul/add/sub are never fused here (rules.md 1): pin first.
+// Executes PTX on the CPU exactly as the ISA says. Used behind the emulated GPU, as the referee's
+// oracle and as the source of instruction and sector counts. Un-rounded mul/add/sub are never fused
+// here (rules.md 1): pin first.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,9 @@
 
 namespace ttt::ptx {
 
-// Device memory as the interpreter sees it: disjoint allocations at device addresses, each backed by host bytes.
-// add/remove must not run during a launch that uses the space (the owner serialises that).
+// Device memory as the interpreter sees it: disjoint allocations at device addresses, each backed
+// by host bytes. add/remove must not run during a launch that uses the space (the owner serialises
+// that).
 class AddressSpace {
   public:
     struct Allocation {
@@ -36,27 +38,36 @@ class AddressSpace {
     std::vector<Allocation> sorted_;  // by base
 };
 
-// Windows of generic address space that the hardware reserves; device allocations must stay out of them.
+// Windows of generic address space that the hardware reserves; device allocations must stay out of
+// them.
 inline constexpr uint64_t kSharedWindow = 0x7F0000000000ull;
 inline constexpr uint64_t kLocalWindow = 0x7E0000000000ull;
 inline constexpr uint64_t kParamWindow = 0x7D0000000000ull;
 inline constexpr uint64_t kWindowBytes = 0x010000000000ull;
 
-// One module with its variables placed in an address space. Owns the storage of .global and .const variables.
+// One module with its variables placed in an address space. Owns the storage of .global and .const
+// variables.
 class LoadedModule {
   public:
-    // `base` = first free device address for variables; both the module and the space must outlive the result.
-    static Result<std::unique_ptr<LoadedModule>> load(const Module& module, AddressSpace& space, uint64_t base);
+    // `base` = first free device address for variables; both the module and the space must outlive
+    // the result.
+    static Result<std::unique_ptr<LoadedModule>> load(const Module& module, AddressSpace& space,
+                                                      uint64_t base);
     virtual ~LoadedModule() = default;
-    struct Global { std::string_view name; uint64_t address; uint64_t bytes; bool constant; };
+    struct Global {
+        std::string_view name;
+        uint64_t address;
+        uint64_t bytes;
+        bool constant;
+    };
     virtual std::span<const Global> globals() const = 0;
     virtual const Module& module() const = 0;
 };
 
 struct Counters {
-    uint64_t thread_instructions = 0;    // executed by active threads, guard false not counted
+    uint64_t thread_instructions = 0;  // executed by active threads, guard false not counted
     uint64_t warp_instructions = 0;
-    uint64_t global_sectors_read = 0;    // 32-byte sectors per warp access
+    uint64_t global_sectors_read = 0;  // 32-byte sectors per warp access
     uint64_t global_sectors_written = 0;
     uint64_t shared_accesses = 0;
     uint64_t barriers = 0;
@@ -64,33 +75,52 @@ struct Counters {
 };
 
 struct Fault {
-    enum class Kind : uint8_t { kIllegalAddress, kMisaligned, kTrap, kIllegalInstruction, kBarrier, kBudget, kDivergence };
+    enum class Kind : uint8_t {
+        kIllegalAddress,
+        kMisaligned,
+        kTrap,
+        kIllegalInstruction,
+        kBarrier,
+        kBudget,
+        kDivergence
+    };
     Kind kind = Kind::kIllegalAddress;
     Dim3 block, thread;
     uint32_t stmt_id = 0;
     uint64_t address = 0;
-    std::string message;  // "illegal address 0x… (4-byte store) by thread (1,0,0) of block (2,0,0) at line 12: st.global…"
+    std::string message;  // "illegal address 0x… (4-byte store) by thread (1,0,0) of block (2,0,0)
+                          // at line 12: st.global…"
 };
 
-// Which bytes a launch touched, as sorted disjoint half-open ranges of device addresses (global space only).
+// Which bytes a launch touched, as sorted disjoint half-open ranges of device addresses (global
+// space only).
 struct Footprint {
-    struct Range { uint64_t begin, end; friend bool operator==(const Range&, const Range&) = default; };
+    struct Range {
+        uint64_t begin, end;
+        friend bool operator==(const Range&, const Range&) = default;
+    };
     std::vector<Range> read, written;
     // True when every byte of `inner` is in `outer`.
     static bool covers(std::span<const Range> outer, std::span<const Range> inner);
 };
 
 // A GPU as the special registers show it. The emulator fills it from its profile.
-struct DeviceShape { uint32_t sm_count = 132; uint32_t warps_per_sm = 64; uint32_t clock_mhz = 1980; uint32_t arch = 90; };
+struct DeviceShape {
+    uint32_t sm_count = 132;
+    uint32_t warps_per_sm = 64;
+    uint32_t clock_mhz = 1980;
+    uint32_t arch = 90;
+};
 
 struct LaunchRequest {
     Dim3 grid, block;
     uint32_t dynamic_shared = 0;
-    std::span<const std::byte> params;     // laid out as param_layout says
-    unsigned host_threads = 1;             // blocks run in parallel on this many threads; results are deterministic
-                                           // for programs whose result does not depend on block order
+    std::span<const std::byte> params;  // laid out as param_layout says
+    unsigned host_threads =
+        1;  // blocks run in parallel on this many threads; results are deterministic
+            // for programs whose result does not depend on block order
     uint64_t max_thread_instructions = ~0ull;  // Fault::kBudget beyond it
-    std::span<const uint64_t> only_blocks; // linear block ids; empty = all
+    std::span<const uint64_t> only_blocks;     // linear block ids; empty = all
     bool want_footprint = false;
     DeviceShape device;
 };
@@ -102,10 +132,12 @@ struct LaunchResult {
     std::string printf_output;
 };
 
-// One entry decoded once, run many times. Error (kUnsupported) names the first instruction it cannot execute.
+// One entry decoded once, run many times. Error (kUnsupported) names the first instruction it
+// cannot execute.
 class Program {
   public:
-    static Result<std::unique_ptr<Program>> decode(const LoadedModule& module, std::string_view entry);
+    static Result<std::unique_ptr<Program>> decode(const LoadedModule& module,
+                                                   std::string_view entry);
     virtual ~Program() = default;
     virtual LaunchResult run(AddressSpace& space, const LaunchRequest& request) const = 0;
     virtual uint32_t static_shared_bytes() const = 0;

@@ -1,9 +1,10 @@
 // Typed IR of a PTX module. Nothing here knows CUDA headers.
 //
-// The IR keeps what the assembler can see (order of statements, spelling of constants, verbatim text of anything we do
-// not understand), so that print(parse(text)) assembles to the same machine code. Names are resolved to symbol ids at
-// parse time, nested scopes included. Ownership: a Module owns its text and every Name in it; it is movable, and
-// clone() makes an independent copy for a transform to edit. Threads: const access is safe from several threads.
+// The IR keeps what the assembler can see (order of statements, spelling of constants, verbatim
+// text of anything we do not understand), so that print(parse(text)) assembles to the same machine
+// code. Names are resolved to symbol ids at parse time, nested scopes included. Ownership: a Module
+// owns its text and every Name in it; it is movable, and clone() makes an independent copy for a
+// transform to edit. Threads: const access is safe from several threads.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +35,21 @@ bool is_float(Type type);
 bool is_signed(Type type);
 std::string_view spelling(Type type);  // without the dot
 
-enum class Space : uint8_t { kGeneric, kReg, kSpecial, kConst, kGlobal, kLocal, kParam, kShared, kTex };
+enum class Space : uint8_t {
+    kGeneric,
+    kReg,
+    kSpecial,
+    kConst,
+    kGlobal,
+    kLocal,
+    kParam,
+    kShared,
+    kTex
+};
 
-// Base mnemonics ("add", "ld", "setp", …) and modifiers ("rn", "ftz", "global", "f32", "v4", …) are interned from
-// opcodes.def and modifiers.def. kOpaque = not in the table; the instruction is kept as text.
+// Base mnemonics ("add", "ld", "setp", …) and modifiers ("rn", "ftz", "global", "f32", "v4", …) are
+// interned from opcodes.def and modifiers.def. kOpaque = not in the table; the instruction is kept
+// as text.
 enum class Opcode : uint16_t {
     kOpaque,
 #define TTT_OPCODE(e, spelling, dests, flags) e,
@@ -53,18 +65,31 @@ enum class Mod : uint16_t {
 
 struct OpcodeInfo {
     std::string_view spelling;
-    uint8_t dests;    // number of leading operands written (a pair p|q counts once)
-    uint32_t flags;   // kFlag… below
+    uint8_t dests;   // number of leading operands written (a pair p|q counts once)
+    uint32_t flags;  // kFlag… below
 };
 enum OpcodeFlag : uint32_t {
-    kFlagBranch = 1, kFlagTerminator = 2, kFlagBarrier = 4, kFlagWarp = 8 /* shfl, vote, match, redux, activemask */,
-    kFlagLoad = 16, kFlagStore = 32, kFlagAtomic = 64, kFlagCall = 128, kFlagTexture = 256, kFlagMatrix = 512,
-    kFlagFence = 1024, kFlagFloat = 2048, kFlagApprox = 4096, kFlagAsyncCopy = 8192, kFlagExotic = 16384,
+    kFlagBranch = 1,
+    kFlagTerminator = 2,
+    kFlagBarrier = 4,
+    kFlagWarp = 8 /* shfl, vote, match, redux, activemask */,
+    kFlagLoad = 16,
+    kFlagStore = 32,
+    kFlagAtomic = 64,
+    kFlagCall = 128,
+    kFlagTexture = 256,
+    kFlagMatrix = 512,
+    kFlagFence = 1024,
+    kFlagFloat = 2048,
+    kFlagApprox = 4096,
+    kFlagAsyncCopy = 8192,
+    kFlagExotic = 16384,
 };
 const OpcodeInfo& info(Opcode op);
 struct Stmt;
-// Leading operands this instruction writes. Unlike OpcodeInfo::dests it knows the forms that differ from their opcode's
-// rule (wmma.store, bar.red, mbarrier.arrive, tcgen05.ld …). 0 for calls (their first tuple) and opaque ones.
+// Leading operands this instruction writes. Unlike OpcodeInfo::dests it knows the forms that differ
+// from their opcode's rule (wmma.store, bar.red, mbarrier.arrive, tcgen05.ld …). 0 for calls (their
+// first tuple) and opaque ones.
 uint8_t dest_count(const Stmt& stmt);
 std::string_view spelling(Mod mod);  // without the dot
 Type type_of(Mod mod);               // kNone when the modifier is no type
@@ -73,7 +98,8 @@ Space space_of(Mod mod);             // kGeneric when the modifier is no state s
 struct Operand {
     enum class Kind : uint8_t {
         kRegister,   // sym; component when a vector register's element (v.x)
-        kSpecial,    // special register: text is its base name without '%' ("tid"), component 0..3 for .x….w, 4 = none
+        kSpecial,    // special register: text is its base name without '%' ("tid"), component 0..3
+                     // for .x….w, 4 = none
         kImmediate,  // value holds the bits; text the spelling
         kSymbol,     // variable, function, parameter or label named by sym (value = addend)
         kAddress,    // [sym + value]; sym kNoSym: absolute; base may be a register or a variable
@@ -89,7 +115,7 @@ struct Operand {
     bool negated = false;   // !p
     uint8_t component = 4;  // 0..3 = .x .y .z .w
     Sym sym = kNoSym;
-    uint64_t value = 0;     // two's complement integer, IEEE bits, or address offset
+    uint64_t value = 0;  // two's complement integer, IEEE bits, or address offset
     Name text;
     std::vector<Operand> elems;
 };
@@ -99,7 +125,8 @@ struct Stmt {
         kInstruction,
         kLabel,       // sym
         kRegisters,   // .reg declaration: text verbatim, e.g. ".reg .b32 %r<5>;"
-        kVariable,    // .shared/.local/.const/.global/.param declaration inside a body: sym (first declared), text verbatim
+        kVariable,    // .shared/.local/.const/.global/.param declaration inside a body: sym (first
+                      // declared), text verbatim
         kScopeBegin,  // {
         kScopeEnd,    // }
         kDirective,   // .loc .pragma .branchtargets … : text verbatim
@@ -110,10 +137,12 @@ struct Stmt {
     uint8_t mod_count = 0;
     Sym guard = kNoSym;  // predicate register of @p / @!p
     Sym sym = kNoSym;
-    uint32_t id = 0;      // stable within the module; unique; transforms take fresh ones from Module::next_id
-    uint32_t offset = 0;  // byte offset in Module::source; 0xFFFFFFFF for statements made by a transform
-    Mod mods[12] = {};    // in source order, opcode itself excluded
-    Name text;            // verbatim text for opaque instructions, declarations and directives
+    uint32_t id =
+        0;  // stable within the module; unique; transforms take fresh ones from Module::next_id
+    uint32_t offset =
+        0;  // byte offset in Module::source; 0xFFFFFFFF for statements made by a transform
+    Mod mods[12] = {};  // in source order, opcode itself excluded
+    Name text;          // verbatim text for opaque instructions, declarations and directives
     std::vector<Operand> operands;
 
     bool has(Mod m) const {
@@ -133,20 +162,20 @@ struct Symbol {
     Kind kind = Kind::kOther;
     Type type = Type::kNone;
     Space space = Space::kGeneric;
-    uint8_t vector = 1;             // 2 or 4 for .v2/.v4
-    bool pointer_attr = false;      // parameter declared .ptr
+    uint8_t vector = 1;         // 2 or 4 for .v2/.v4
+    bool pointer_attr = false;  // parameter declared .ptr
     Space pointer_space = Space::kGeneric;
-    uint32_t align = 0;             // bytes; 0 = natural
-    uint64_t elements = 1;          // product of array extents; 0 = extern []
+    uint32_t align = 0;     // bytes; 0 = natural
+    uint64_t elements = 1;  // product of array extents; 0 = extern []
     Name name;
     uint32_t function = 0xFFFFFFFFu;  // index in Module::functions for local symbols
     uint64_t bytes() const { return uint64_t{byte_size(type)} * vector * elements; }
 };
 
 struct Directive {  // ".maxntid 256, 1, 1" before a function's body
-    Name name;                     // "maxntid"
+    Name name;      // "maxntid"
     std::vector<uint32_t> values;
-    Name text;                     // verbatim
+    Name text;  // verbatim
 };
 
 struct Function {
@@ -159,15 +188,16 @@ struct Function {
     std::vector<Sym> params;
     std::vector<Directive> directives;
     std::vector<Stmt> body;
-    std::vector<Sym> fresh_registers;  // made by Module::add_register; printed before the body's first statement
-    Name header_text;  // verbatim from linkage to the closing parenthesis of the parameters
+    std::vector<Sym>
+        fresh_registers;  // made by Module::add_register; printed before the body's first statement
+    Name header_text;     // verbatim from linkage to the closing parenthesis of the parameters
     uint32_t offset = 0;
 };
 
-struct Init {  // one element of a variable's initialiser
+struct Init {            // one element of a variable's initialiser
     uint64_t value = 0;  // bits, or addend when sym is set
     Sym sym = kNoSym;
-    bool generic = false;  // generic(sym)
+    bool generic = false;       // generic(sym)
     uint8_t mask_shift = 0xFF;  // 0xFF(sym)-style byte extraction: byte index; 0xFF = none
 };
 
@@ -180,7 +210,11 @@ struct Variable {  // module-level .global/.const/.shared/.tex … variable
 };
 
 struct Item {  // order of the module's top level
-    enum class Kind : uint8_t { kFunction, kVariable, kText /* .file, .section {…}, unknown directives */ };
+    enum class Kind : uint8_t {
+        kFunction,
+        kVariable,
+        kText /* .file, .section {…}, unknown directives */
+    };
     Kind kind = Kind::kText;
     uint32_t index = 0;  // into functions / variables
     Name text;           // verbatim for kText
@@ -208,8 +242,9 @@ struct Module {
 
     Name intern(std::string text);
     Sym add_symbol(Symbol symbol);
-    // A fresh register of `type` for function index `f`, named %<prefix>$<n>. Its declaration is printed at the top of
-    // the body and lives in Function::fresh_registers, so indices and references into the body stay valid.
+    // A fresh register of `type` for function index `f`, named %<prefix>$<n>. Its declaration is
+    // printed at the top of the body and lives in Function::fresh_registers, so indices and
+    // references into the body stay valid.
     Sym add_register(uint32_t f, Type type, std::string_view prefix);
     const Function* find(std::string_view name) const;  // entry or function with a body
     Function* find(std::string_view name);
@@ -217,24 +252,26 @@ struct Module {
 };
 
 // Byte offset, size and alignment of each parameter in the launch's parameter buffer.
-struct ParamLayout { uint32_t offset, size, align; };
+struct ParamLayout {
+    uint32_t offset, size, align;
+};
 std::vector<ParamLayout> param_layout(const Module& module, const Function& function);
 
 struct Limits {
-    uint32_t max_depth = 256;             // nested scopes and braces
+    uint32_t max_depth = 256;  // nested scopes and braces
     size_t max_bytes = size_t{2} << 30;
 };
 
-// Parses one module. Error: Code::kParse with line and column of the first fault. Time linear in the text.
-// `text` is copied into the module only if not already shared.
+// Parses one module. Error: Code::kParse with line and column of the first fault. Time linear in
+// the text. `text` is copied into the module only if not already shared.
 Result<Module> parse(std::shared_ptr<const std::string> text, const Limits& limits = {});
 Result<Module> parse(std::string text, const Limits& limits = {});
 
 std::string print(const Module& module);
 std::string print(const Module& module, const Stmt& stmt);  // one statement, no newline
 
-// Structural rules a transform must not break (types of operands, defined labels, destinations are registers,
-// declared symbols, balanced scopes). Error names function, statement id and rule.
+// Structural rules a transform must not break (types of operands, defined labels, destinations are
+// registers, declared symbols, balanced scopes). Error names function, statement id and rule.
 Status verify(const Module& module);
 
 }  // namespace ttt::ptx

@@ -33,7 +33,10 @@ std::string shown(std::string_view token) {
 }  // namespace
 
 Parser::Parser(std::shared_ptr<const std::string> source, const Limits& limits)
-    : source_(std::move(source)), limits_(limits), lexer_(*source_), scopes_(module_.symbols, module_.names) {
+    : source_(std::move(source)),
+      limits_(limits),
+      lexer_(*source_),
+      scopes_(module_.symbols, module_.names) {
     module_.source = source_;
     module_.has_address_size = false;
 }

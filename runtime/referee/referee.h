@@ -1,5 +1,6 @@
-// Gates and verdicts. A verdict is accept, reject or unknown; unknown counts as reject. The referee owns no GPU: the
-// sandbox and the session produce evidence, the interpreter is its independent oracle.
+// Gates and verdicts. A verdict is accept, reject or unknown; unknown counts as reject. The referee
+// owns no GPU: the sandbox and the session produce evidence, the interpreter is its independent
+// oracle.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,19 @@
 namespace ttt::referee {
 
 enum class Gate : uint8_t {
-    kStatic,      // no operation kinds the original lacks
-    kCompile,     // resources and local memory within limits
-    kFidelity,    // the original on the pre-image gives the live post-image
-    kOracle,      // interpreter(original) agrees where it may judge; r07 fails here
-    kFault,       // faults or hangs
-    kBits,        // bytes differ on the snapshot
-    kFootprint,   // touches a byte the original would not (guard zones, poison, interpreter)
-    kPerturbed,   // bytes differ on perturbed inputs
+    kStatic,     // no operation kinds the original lacks
+    kCompile,    // resources and local memory within limits
+    kFidelity,   // the original on the pre-image gives the live post-image
+    kOracle,     // interpreter(original) agrees where it may judge; r07 fails here
+    kFault,      // faults or hangs
+    kBits,       // bytes differ on the snapshot
+    kFootprint,  // touches a byte the original would not (guard zones, poison, interpreter)
+    kPerturbed,  // bytes differ on perturbed inputs
     kSecondCompile,
-    kRepeat,      // repeated launches disagree
+    kRepeat,  // repeated launches disagree
     kTiming,
     kCanary,
-    kNone,        // passed everything
+    kNone,  // passed everything
 };
 std::string_view name(Gate gate);
 
@@ -39,11 +40,14 @@ struct Verdict {
     std::string evidence;  // one line
 };
 
-// Static gate: opcode kinds, atomics, calls, globals of `variant` are a subset of those of `original`.
-Verdict check_static(const ptx::Module& original, const ptx::Module& variant, std::string_view entry);
+// Static gate: opcode kinds, atomics, calls, globals of `variant` are a subset of those of
+// `original`.
+Verdict check_static(const ptx::Module& original, const ptx::Module& variant,
+                     std::string_view entry);
 
-// Oracle gate: runs `entry` on host copies of the pre-image on sampled blocks (first, last, seeded) and compares the
-// bytes those blocks wrote with `post`. kUnknown with a reason when rule 3 does not let it judge or budget runs out.
+// Oracle gate: runs `entry` on host copies of the pre-image on sampled blocks (first, last, seeded)
+// and compares the bytes those blocks wrote with `post`. kUnknown with a reason when rule 3 does
+// not let it judge or budget runs out.
 struct OracleInput {
     const ptx::Module* module = nullptr;  // pinned when `pinned`
     std::string entry;

@@ -1,4 +1,5 @@
-// Who proposes recipes. This issue: try all, best wins; the interface is the one agents will implement.
+// Who proposes recipes. This issue: try all, best wins; the interface is the one agents will
+// implement.
 #pragma once
 
 #include <memory>

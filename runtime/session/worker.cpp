@@ -205,8 +205,7 @@ const char* Worker::activity() const {
 
 void Worker::send_stats() {
     uint64_t counted = 0;
-    for (const Function* f : shared_.functions.all())
-        counted += f->launches.total();
+    for (const Function* f : shared_.functions.all()) counted += f->launches.total();
     shared_.launches.store(counted, std::memory_order_relaxed);
     if (!link_.up()) return;
     sites_.refresh_total(registry_);

@@ -1,5 +1,6 @@
-// Local store of winners (SQLite file). Keyed by kernel, site, guard, GPU, driver and compiler; nothing of the user's
-// data is in it. A damaged or newer file is an error the caller logs; tuning goes on without it.
+// Local store of winners (SQLite file). Keyed by kernel, site, guard, GPU, driver and compiler;
+// nothing of the user's data is in it. A damaged or newer file is an error the caller logs; tuning
+// goes on without it.
 #pragma once
 
 #include <memory>

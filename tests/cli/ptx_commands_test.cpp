@@ -70,8 +70,8 @@ void expect_same_outputs(const std::string& kernel, const std::string& recipe) {
 TEST(Apply, RoundTripKeepsTheBits) {
     expect_same_outputs("gemm_naive", "pin_rounding | specialise(scalars,ntid)");
     expect_same_outputs("conv_naive", "pin_rounding | specialise(scalars) | memory.nc");
-    expect_same_outputs(
-        "stencil27", "pin_rounding | specialise(scalars,ntid) | registers(max=48,reqntid)");
+    expect_same_outputs("stencil27",
+                        "pin_rounding | specialise(scalars,ntid) | registers(max=48,reqntid)");
 }
 
 TEST(Apply, IsDeterministic) {

@@ -1,6 +1,7 @@
-// fold: integer instructions on constants become constants, branches on them are decided, and results nobody reads go.
-// Integers only: no floating operation is evaluated or changed. The assembler does the same; the text of a variant that
-// runs without one (emulated GPU) gets shorter too.
+// fold: integer instructions on constants become constants, branches on them are decided, and
+// results nobody reads go. Integers only: no floating operation is evaluated or changed. The
+// assembler does the same; the text of a variant that runs without one (emulated GPU) gets shorter
+// too.
 #pragma once
 
 #include "xform/transform.h"

@@ -9,24 +9,22 @@
 #define TTT_CUDART_DRIVER(M)                                                                       \
     M(cuInit, "cuInit")                                                                            \
     M(cuDeviceGet, "cuDeviceGet")                                                                  \
-    M(cuDeviceGetCount, "cuDeviceGetCount") M(cuDeviceGetName, "cuDeviceGetName") M(               \
-        cuDeviceGetAttribute, "cuDeviceGetAttribute") M(cuDeviceTotalMem, "cuDeviceTotalMem_v2")   \
-        M(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") M(                                 \
-            cuCtxSetCurrent, "cuCtxSetCurrent") M(cuCtxGetCurrent, "cuCtxGetCurrent")              \
-            M(cuCtxSynchronize, "cuCtxSynchronize") M(cuDriverGetVersion, "cuDriverGetVersion") M( \
-                cuLibraryLoadData,                                                                 \
-                "cuLibraryLoadData") M(cuLibraryUnload, "cuLibraryUnload") M(cuLibraryGetKernel,   \
-                                                                             "cuLibraryGetKernel") \
-                M(cuLibraryGetGlobal, "cuLibraryGetGlobal") M(cuLaunchKernel, "cuLaunchKernel") M( \
-                    cuLaunchKernelEx, "cuLaunchKernelEx") M(cuMemAlloc, "cuMemAlloc_v2")           \
-                    M(cuMemFree, "cuMemFree_v2") M(cuMemAllocHost, "cuMemAllocHost_v2") M(         \
-                        cuMemFreeHost, "cuMemFreeHost") M(cuMemcpy, "cuMemcpy") M(cuMemcpyAsync,   \
-                                                                                  "cuMemcpyAsync") \
-                        M(cuMemcpyHtoD, "cuMemcpyHtoD_v2") M(cuMemcpyDtoH, "cuMemcpyDtoH_v2") M(   \
-                            cuMemcpyDtoD,                                                          \
-                            "cuMemcpyDtoD_v2") M(cuMemcpyHtoDAsync,                                \
-                                                 "cuMemcpyHtoDAsync_v2") M(cuMemcpyDtoHAsync,      \
-                                                                           "cuMemcpyDtoHAsync_v2") \
+    M(cuDeviceGetCount, "cuDeviceGetCount")                                                        \
+    M(cuDeviceGetName, "cuDeviceGetName")                                                          \
+    M(cuDeviceGetAttribute, "cuDeviceGetAttribute") M(cuDeviceTotalMem, "cuDeviceTotalMem_v2") M(  \
+        cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") M(cuCtxSetCurrent,                   \
+                                                                "cuCtxSetCurrent")                 \
+        M(cuCtxGetCurrent, "cuCtxGetCurrent") M(cuCtxSynchronize, "cuCtxSynchronize") M(           \
+            cuDriverGetVersion, "cuDriverGetVersion") M(cuLibraryLoadData, "cuLibraryLoadData")    \
+            M(cuLibraryUnload, "cuLibraryUnload") M(cuLibraryGetKernel, "cuLibraryGetKernel") M(   \
+                cuLibraryGetGlobal, "cuLibraryGetGlobal") M(cuLaunchKernel, "cuLaunchKernel")      \
+                M(cuLaunchKernelEx, "cuLaunchKernelEx") M(cuMemAlloc, "cuMemAlloc_v2") M(          \
+                    cuMemFree, "cuMemFree_v2") M(cuMemAllocHost, "cuMemAllocHost_v2")              \
+                    M(cuMemFreeHost, "cuMemFreeHost") M(cuMemcpy, "cuMemcpy") M(                   \
+                        cuMemcpyAsync, "cuMemcpyAsync") M(cuMemcpyHtoD, "cuMemcpyHtoD_v2")         \
+                        M(cuMemcpyDtoH, "cuMemcpyDtoH_v2") M(cuMemcpyDtoD, "cuMemcpyDtoD_v2") M(   \
+                            cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2") M(cuMemcpyDtoHAsync,        \
+                                                                         "cuMemcpyDtoHAsync_v2")   \
                             M(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2") M(                        \
                                 cuMemsetD8, "cuMemsetD8_v2") M(cuMemsetD8Async, "cuMemsetD8Async") \
                                 M(cuMemGetInfo, "cuMemGetInfo_v2") M(                              \

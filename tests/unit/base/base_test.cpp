@@ -28,12 +28,14 @@ TEST(Result, PropagatesTheFirstError) {
 }
 
 TEST(Error, ContextReadsFromOutside) {
-    const Error e = make_error(Code::kIo, "no such file").with("reading x").with("loading the store");
+    const Error e =
+        make_error(Code::kIo, "no such file").with("reading x").with("loading the store");
     EXPECT_EQ(e.str(), "loading the store: reading x: no such file");
 }
 
 TEST(Hash, KnownValuesOfSplitmix64) {
-    // First outputs of the published generator seeded with 0 and 1234567: state += golden gamma, then mixed.
+    // First outputs of the published generator seeded with 0 and 1234567: state += golden gamma,
+    // then mixed.
     EXPECT_EQ(splitmix64(0), 0xE220A8397B1DCDAFull);
     EXPECT_EQ(splitmix64(1234567), 0x599ED017FB08FC85ull);
 }
