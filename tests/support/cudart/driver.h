@@ -6,14 +6,16 @@
 #include <cuda_runtime_api.h>
 
 // Calls every entry of the list with M(name, exported symbol).
+// clang-format off: its layout of this list does not settle
 #define TTT_CUDART_DRIVER(M)                                                                       \
     M(cuInit, "cuInit")                                                                            \
     M(cuDeviceGet, "cuDeviceGet")                                                                  \
     M(cuDeviceGetCount, "cuDeviceGetCount")                                                        \
     M(cuDeviceGetName, "cuDeviceGetName")                                                          \
-    M(cuDeviceGetAttribute, "cuDeviceGetAttribute") M(cuDeviceTotalMem, "cuDeviceTotalMem_v2") M(  \
-        cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") M(cuCtxSetCurrent,                   \
-                                                                "cuCtxSetCurrent")                 \
+    M(cuDeviceGetAttribute, "cuDeviceGetAttribute")                                                \
+    M(cuDeviceTotalMem, "cuDeviceTotalMem_v2") M(cuDevicePrimaryCtxRetain,                         \
+                                                 "cuDevicePrimaryCtxRetain") M(cuCtxSetCurrent,    \
+                                                                               "cuCtxSetCurrent")  \
         M(cuCtxGetCurrent, "cuCtxGetCurrent") M(cuCtxSynchronize, "cuCtxSynchronize") M(           \
             cuDriverGetVersion, "cuDriverGetVersion") M(cuLibraryLoadData, "cuLibraryLoadData")    \
             M(cuLibraryUnload, "cuLibraryUnload") M(cuLibraryGetKernel, "cuLibraryGetKernel") M(   \
@@ -48,6 +50,7 @@
                                                                 cuGraphDestroy, "cuGraphDestroy")  \
                                                                 M(cuGraphExecDestroy,              \
                                                                   "cuGraphExecDestroy")
+// clang-format on
 
 namespace ttt_cudart {
 
