@@ -87,20 +87,21 @@ def write(name, header, body):
         f.write("// Written by generate.py.\n" + header + body)
 
 
-def head(entry, block, args, expect, approx=(), grid=(1, 1, 1), shared=0):
+def head(entry, block, args, expect, forms, approx=(), grid=(1, 1, 1), shared=0):
     launch = {"entry": entry, "grid": list(grid), "block": block, "shared": shared, "args": args}
     lines = ["// launch: " + json.dumps(launch, separators=(",", ":")),
-             "// expect: " + json.dumps(expect, separators=(",", ":"))]
+             "// expect: " + json.dumps(expect, separators=(",", ":")), "// forms: %d" % forms]
     lines += ["// approx: " + a for a in approx]
     return "\n".join(lines) + "\n"
 
 
 def family(name, forms, approx=None, target="sm_90", version="8.7"):
-    """in: per form and operand, N 64-bit slots; out: per form, N 64-bit slots (or elements of the approximate type)."""
+    """in: per form and operand, N 64-bit slots; out: per form, N 64-bit slots (or elements of the approximate type, each
+    form within its own stated error)."""
     rng = random.Random(name)
     inputs, outputs, body = [], [], []
     offset = 0
-    step = {"f16": 2, "f32": 4, "f64": 8}[approx.split()[0]] if approx else 8
+    step = {"f16": 2, "f32": 4, "f64": 8}[approx] if approx else 8
     for index, form in enumerate(forms):
         columns = [[pool(rng) & MASK[w] for _ in range(N)] for pool, w in zip(form.pools, form.sources)]
         names = {}
@@ -143,7 +144,8 @@ def family(name, forms, approx=None, target="sm_90", version="8.7"):
     code = {2: "H", 4: "I", 8: "Q"}[step]
     want = struct.pack("<%d%s" % (len(outputs), code), *outputs).hex()
     args = [{"buffer": {"bytes": 8 * len(inputs), "hex": hexed(inputs)}}, {"buffer": {"bytes": step * len(outputs)}}]
-    write(name, head("k", [N, 1, 1], args, [{"arg": 1, "hex": want}], ["1 " + approx] if approx else []), text)
+    write(name, head("k", [N, 1, 1], args, [{"arg": 1, "hex": want}], len(forms),
+                     ["1 %s %s" % (approx, " ".join(f.approx for f in forms))] if approx else []), text)
     return len(forms)
 
 
@@ -653,31 +655,27 @@ def approximations(fmt, t):
             return (rng.getrandbits(1) if negative else 0) << (isa.width(fmt) - 1) | e << fmt[1] | rng.getrandbits(fmt[1])
         return draw
     w = isa.width(fmt)
-    one = lambda text, g, pool: Form(text + " {d}, {a};", w, [w], lambda a: rounded(fmt, g(decimal_of(fmt, a))), [pool])
+    one = lambda text, g, pool, error: Form(text + " {d}, {a};", w, [w], lambda a: rounded(fmt, g(decimal_of(fmt, a))), [pool], error)
     tanh = lambda x: ((2 * x).exp() - 1) / ((2 * x).exp() + 1)
     if t == "f16":
-        return [one("ex2.approx.f16", lambda x: (x * LN2).exp(), finite(-4, 2)), one("tanh.approx.f16", tanh, finite(-2, 2))]
+        return [one("ex2.approx.f16", lambda x: (x * LN2).exp(), finite(-4, 2), "2^-9.9rel"),
+                one("tanh.approx.f16", tanh, finite(-2, 2), "2^-10.987abs")]
     both = lambda text, g: Form(text + " {d}, {a}, {b};", w, [w, w],
-                                lambda a, b: rounded(fmt, g(decimal_of(fmt, a), decimal_of(fmt, b))), [finite(-20, 20)] * 2)
-    return [one("rcp.approx.f32", lambda x: 1 / x, finite(-40, 40)), one("rcp.approx.ftz.f32", lambda x: 1 / x, finite(-40, 40)),
-            one("sqrt.approx.f32", lambda x: x.sqrt(), finite(-40, 40, False)),
-            one("sqrt.approx.ftz.f32", lambda x: x.sqrt(), finite(-40, 40, False)),
-            one("rsqrt.approx.f32", lambda x: 1 / x.sqrt(), finite(-40, 40, False)),
-            one("rsqrt.approx.ftz.f32", lambda x: 1 / x.sqrt(), finite(-40, 40, False)),
-            one("ex2.approx.f32", lambda x: (x * LN2).exp(), finite(-4, 5)), one("ex2.approx.ftz.f32", lambda x: (x * LN2).exp(), finite(-4, 5)),
-            one("lg2.approx.f32", lambda x: x.ln() / LN2, finite(2, 40, False)),
-            both("div.approx.f32", lambda a, b: a / b), both("div.full.f32", lambda a, b: a / b),
-            both("div.approx.ftz.f32", lambda a, b: a / b)]
-
-
-def approximations_loose():
-    def finite(low, high):
-        return lambda rng: rng.getrandbits(1) << 31 | (127 + rng.randint(low, high)) << 23 | rng.getrandbits(23)
-    one = lambda text, g, pool: Form(text + " {d}, {a};", 32, [32], lambda a: rounded(F32, g(decimal_of(F32, a))), [pool])
-    tanh = lambda x: ((2 * x).exp() - 1) / ((2 * x).exp() + 1)
-    # Their absolute errors (2^-20.9 and the like) are within these many units on these ranges.
-    mid = lambda rng: rng.getrandbits(1) << 31 | rng.randint(0x3F000000, 0x3FA00000)
-    return [one("sin.approx.f32", sine, mid), one("cos.approx.f32", lambda x: sine(x + PI / 2), mid), one("tanh.approx.f32", tanh, finite(-1, 1))]
+                                lambda a, b: rounded(fmt, g(decimal_of(fmt, a), decimal_of(fmt, b))), [finite(-20, 20)] * 2, "2ulp")
+    f = []
+    for z in ("", ".ftz"):
+        f += [one("rcp.approx%s.f32" % z, lambda x: 1 / x, finite(-40, 40), "1ulp"),
+              one("sqrt.approx%s.f32" % z, lambda x: x.sqrt(), finite(-40, 40, False), "2^-23rel"),
+              one("rsqrt.approx%s.f32" % z, lambda x: 1 / x.sqrt(), finite(-40, 40, False), "2^-22.9rel"),
+              one("ex2.approx%s.f32" % z, lambda x: (x * LN2).exp(), finite(-4, 5), "2ulp"),
+              both("div.approx%s.f32" % z, lambda a, b: a / b), both("div.full%s.f32" % z, lambda a, b: a / b)]
+    near = lambda rng: rng.randint(0x3F000001, 0x3FFFFFFF)  # (0.5, 2), where lg2's error is absolute
+    angle = lambda rng: rng.getrandbits(1) << 31 | rng.randint(0x3C000000, 0x40490FDA)  # up to pi
+    return f + [one("lg2.approx.f32", lambda x: x.ln() / LN2, finite(1, 40, False), "2^-22rel"),
+                one("lg2.approx.f32", lambda x: x.ln() / LN2, near, "2^-22abs"),
+                one("sin.approx.f32", sine, angle, "2^-20.5abs"),
+                one("cos.approx.f32", lambda x: sine(x + PI / 2), angle, "2^-20.5abs"),
+                one("tanh.approx.f32", tanh, finite(-8, 3), "2^-11rel")]
 
 
 def main():
@@ -700,9 +698,8 @@ def main():
         count += family("cvt_int_" + t, conversions_float_integer(t))
     count += family("cvt_float", conversions_float())
     count += family("mov", packing())
-    count += family("approx_f32", approximations(F32, "f32"), approx="f32 4")
-    count += family("approx_trig", approximations_loose(), approx="f32 16384")
-    count += family("approx_f16", approximations(F16, "f16"), approx="f16 8")
+    count += family("approx_f32", approximations(F32, "f32"), approx="f32")
+    count += family("approx_f16", approximations(F16, "f16"), approx="f16")
     count += scenarios.write_all(write, head)
     print(count, "forms")
 

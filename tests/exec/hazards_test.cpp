@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "instruction_test.h"
 #include "spec_run.h"
 
 namespace ttt::test {
@@ -53,7 +54,13 @@ TEST_P(Hazard, GivesTheRightAnswer) {
     EXPECT_GT(result->counters.thread_instructions, 0u);
     for (const auto& item : answers()) {
         if (item.at("launch") != GetParam() || item.at("answers").empty()) continue;
-        EXPECT_EQ(check_expectations(*run, item.at("answers").dump(), {}), "");
+        InstructionTest expected;
+        auto list = parse_expectations(item.at("answers").dump());
+        ASSERT_TRUE(list.ok()) << list.error().str();
+        expected.expectations = *list;
+        const auto wrong = differences(expected, run->buffers());
+        ASSERT_TRUE(wrong.ok()) << wrong.error().str();
+        for (const Difference& d : *wrong) ADD_FAILURE() << describe(d);
     }
 }
 

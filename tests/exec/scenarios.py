@@ -47,7 +47,7 @@ class Book:
 
     def add(self, name, block, args, expect, text, forms, grid=(1, 1, 1), shared=0):
         expect = [{"arg": a, "hex": h} for a, h in expect]
-        self.write(name, self.head("k", list(block), args, expect, (), grid, shared), text)
+        self.write(name, self.head("k", list(block), args, expect, forms, (), grid, shared), text)
         self.count += forms
 
 

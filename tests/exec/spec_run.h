@@ -1,5 +1,5 @@
-// Runs a launch spec in the interpreter and checks buffers: what the instruction tests, the hazards
-// and the benchmark share.
+// Runs a launch spec in the interpreter: what the instruction tests, the hazards and the benchmark
+// share.
 #pragma once
 
 #include <string>
@@ -20,6 +20,7 @@ class SpecRun {
                                      uint64_t budget = ~uint64_t{0});
     // Bytes of the buffer that is argument `arg`.
     std::vector<std::byte>& buffer(size_t arg) { return buffers_[arg]; }
+    const std::vector<std::vector<std::byte>>& buffers() const { return buffers_; }
     uint64_t address(size_t arg) const { return addresses_[arg]; }
     const ptx::Program& program() const { return *program_; }
     const ptx::Module& module() const { return module_; }
@@ -37,10 +38,5 @@ class SpecRun {
 };
 
 std::string read_text(const std::string& path);
-
-// "" when `expect` (a JSON list of {"arg","hex"[,"offset"]}) holds, else what differs first.
-// `approx` lines "arg type ulp" relax the comparison of an argument.
-std::string check_expectations(SpecRun& run, const std::string& expect,
-                               const std::vector<std::string>& approx);
 
 }  // namespace ttt::test

@@ -11,10 +11,14 @@ struct Kernel::Driver {
     decltype(&::cuInit) init = nullptr;
     decltype(&::cuGetErrorString) error_string = nullptr;
     decltype(&::cuDeviceGet) device_get = nullptr;
+    decltype(&::cuDeviceGetName) device_name = nullptr;
+    decltype(&::cuDeviceGetAttribute) device_attribute = nullptr;
+    decltype(&::cuDriverGetVersion) driver_version = nullptr;
     decltype(&::cuDevicePrimaryCtxRetain) primary_retain = nullptr;
     decltype(&::cuDevicePrimaryCtxRelease_v2) primary_release = nullptr;
     decltype(&::cuCtxSetCurrent) set_current = nullptr;
     decltype(&::cuModuleLoadData) module_load = nullptr;
+    decltype(&::cuModuleLoadDataEx) module_load_ex = nullptr;
     decltype(&::cuModuleUnload) module_unload = nullptr;
     decltype(&::cuModuleGetFunction) get_function = nullptr;
     decltype(&::cuFuncSetAttribute) set_attribute = nullptr;
@@ -30,12 +34,15 @@ struct Kernel::Driver {
 
     Status open();
     Status check(CUresult rc, const char* call) const;
+    Status load_ptx(CUmodule* module, const std::string& ptx) const;
 };
 
 namespace {
 
 constexpr uint32_t kSharedWithoutOptIn =
     48 << 10;  // more dynamic shared memory needs a function attribute
+
+constexpr size_t kLogBytes = 8 << 10;
 
 template <typename F>
 bool find(void* library, const char* name, F& out) {
@@ -49,24 +56,27 @@ Status Kernel::Driver::open() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr)
         return make_error(Code::kNotFound, fmt::format("no CUDA driver: {}", dlerror()));
-    const bool all = find(library, "cuInit", init) &&
-                     find(library, "cuGetErrorString", error_string) &&
-                     find(library, "cuDeviceGet", device_get) &&
-                     find(library, "cuDevicePrimaryCtxRetain", primary_retain) &&
-                     find(library, "cuDevicePrimaryCtxRelease_v2", primary_release) &&
-                     find(library, "cuCtxSetCurrent", set_current) &&
-                     find(library, "cuModuleLoadData", module_load) &&
-                     find(library, "cuModuleUnload", module_unload) &&
-                     find(library, "cuModuleGetFunction", get_function) &&
-                     find(library, "cuFuncSetAttribute", set_attribute) &&
-                     find(library, "cuMemAlloc_v2", alloc) && find(library, "cuMemFree_v2", free) &&
-                     find(library, "cuMemcpyHtoDAsync_v2", to_device) &&
-                     find(library, "cuMemcpyDtoHAsync_v2", to_host) &&
-                     find(library, "cuMemcpyDtoDAsync_v2", on_device) &&
-                     find(library, "cuStreamCreate", stream_create) &&
-                     find(library, "cuStreamDestroy_v2", stream_destroy) &&
-                     find(library, "cuStreamSynchronize", stream_synchronize) &&
-                     find(library, "cuLaunchKernel", launch);
+    const bool all =
+        find(library, "cuInit", init) && find(library, "cuGetErrorString", error_string) &&
+        find(library, "cuDeviceGet", device_get) && find(library, "cuDeviceGetName", device_name) &&
+        find(library, "cuDeviceGetAttribute", device_attribute) &&
+        find(library, "cuDriverGetVersion", driver_version) &&
+        find(library, "cuDevicePrimaryCtxRetain", primary_retain) &&
+        find(library, "cuDevicePrimaryCtxRelease_v2", primary_release) &&
+        find(library, "cuCtxSetCurrent", set_current) &&
+        find(library, "cuModuleLoadData", module_load) &&
+        find(library, "cuModuleLoadDataEx", module_load_ex) &&
+        find(library, "cuModuleUnload", module_unload) &&
+        find(library, "cuModuleGetFunction", get_function) &&
+        find(library, "cuFuncSetAttribute", set_attribute) &&
+        find(library, "cuMemAlloc_v2", alloc) && find(library, "cuMemFree_v2", free) &&
+        find(library, "cuMemcpyHtoDAsync_v2", to_device) &&
+        find(library, "cuMemcpyDtoHAsync_v2", to_host) &&
+        find(library, "cuMemcpyDtoDAsync_v2", on_device) &&
+        find(library, "cuStreamCreate", stream_create) &&
+        find(library, "cuStreamDestroy_v2", stream_destroy) &&
+        find(library, "cuStreamSynchronize", stream_synchronize) &&
+        find(library, "cuLaunchKernel", launch);
     if (!all) return make_error(Code::kUnsupported, "libcuda.so.1 lacks functions of CUDA 12");
     return ok_status();
 }
@@ -75,9 +85,25 @@ Status Kernel::Driver::check(CUresult rc, const char* call) const {
     if (rc == CUDA_SUCCESS) return ok_status();
     const char* text = nullptr;
     error_string(rc, &text);
-    return make_error(Code::kDriver,
+    const bool too_old =
+        rc == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || rc == CUDA_ERROR_NO_BINARY_FOR_GPU;
+    return make_error(too_old ? Code::kUnsupported : Code::kDriver,
                       fmt::format("{}: {} ({})", call, text != nullptr ? text : "unknown error",
                                   static_cast<int>(rc)));
+}
+
+Status Kernel::Driver::load_ptx(CUmodule* module, const std::string& ptx) const {
+    const CUresult rc = module_load(module, ptx.c_str());
+    if (rc == CUDA_SUCCESS) return ok_status();
+    // A second time only to learn why: programs that load without options are what is tuned.
+    std::string log(kLogBytes, '\0');
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log.data(), reinterpret_cast<void*>(uintptr_t{kLogBytes - 1})};
+    static_cast<void>(module_load_ex(module, ptx.c_str(), 2, options, values));
+    Error error = check(rc, "cuModuleLoadData").error();
+    log.resize(log.find('\0'));
+    if (!log.empty()) error.message += ": " + log;
+    return error;
 }
 
 Kernel::Kernel() : cu_(std::make_unique<Driver>()) {}
@@ -90,6 +116,25 @@ Kernel::~Kernel() {
     if (module_ != nullptr) cu_->module_unload(module_);
     if (stream_ != nullptr) cu_->stream_destroy(stream_);
     cu_->primary_release(device_);
+}
+
+Result<Device> Kernel::device() {
+    Driver cu;
+    TTT_CHECK_OK(cu.open());
+    TTT_CHECK_OK(cu.check(cu.init(0), "cuInit"));
+    CUdevice device = 0;
+    TTT_CHECK_OK(cu.check(cu.device_get(&device, 0), "cuDeviceGet"));
+    char name[256] = "";
+    TTT_CHECK_OK(cu.check(cu.device_name(name, sizeof name, device), "cuDeviceGetName"));
+    int major = 0, minor = 0, version = 0;
+    TTT_CHECK_OK(
+        cu.check(cu.device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+                 "cuDeviceGetAttribute"));
+    TTT_CHECK_OK(
+        cu.check(cu.device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device),
+                 "cuDeviceGetAttribute"));
+    TTT_CHECK_OK(cu.check(cu.driver_version(&version), "cuDriverGetVersion"));
+    return Device{name, static_cast<uint32_t>(major * 10 + minor), static_cast<uint32_t>(version)};
 }
 
 Result<std::unique_ptr<Kernel>> Kernel::create(const std::string& ptx,
@@ -113,7 +158,7 @@ Status Kernel::start(const std::string& ptx, const spec::LaunchSpec& launch) {
 
 Status Kernel::load(const std::string& ptx, const spec::LaunchSpec& launch) {
     TTT_TRY(const ptx::Module module, ptx::parse(ptx));
-    TTT_CHECK_OK(cu_->check(cu_->module_load(&module_, ptx.c_str()), "cuModuleLoadData"));
+    TTT_CHECK_OK(cu_->load_ptx(&module_, ptx));
     TTT_CHECK_OK(cu_->check(cu_->get_function(&function_, module_, launch.entry.c_str()),
                             "cuModuleGetFunction"));
     if (launch.shared > kSharedWithoutOptIn)

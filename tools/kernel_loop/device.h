@@ -1,5 +1,6 @@
 // One kernel with its buffers on the GPU, through the driver API found at run time. Errors carry
-// the driver's own text.
+// the driver's own text, and the assembler's where PTX is refused; kUnsupported where this GPU or
+// driver is too old for the PTX. One thread at a time.
 #pragma once
 
 #include <cuda.h>
@@ -15,8 +16,15 @@
 
 namespace ttt::kernel_loop {
 
+struct Device {
+    std::string name;
+    uint32_t arch = 0;            // 90 = compute capability 9.0
+    uint32_t driver_version = 0;  // 13000 = CUDA 13.0
+};
+
 class Kernel {
   public:
+    static Result<Device> device();  // where kernels run; makes no context
     static Result<std::unique_ptr<Kernel>> create(const std::string& ptx,
                                                   const spec::LaunchSpec& launch);
     ~Kernel();
