@@ -210,7 +210,7 @@ class ConstantReach {
         if (stmt.is(Opcode::kSt))
             return stmt.operands.size() > 1 ? operand_knowledge(stmt.operands[1]) : Knowledge{};
         if (is_opaque_result(stmt)) return {};
-        const size_t first = info(stmt.op).dests;
+        const size_t first = dest_count(stmt);
         Knowledge out;
         bool all_may = true, all_ranged = true, any_known_zero = false;
         for (size_t k = first; k < stmt.operands.size(); ++k) {
@@ -344,7 +344,7 @@ class ConstantReach {
         if (it == definitions_.end() || it->second.size() != 1) return false;
         const Stmt& stmt = at(it->second.front());
         if (stmt.guard != kNoSym || is_opaque_result(stmt)) return false;
-        for (size_t k = info(stmt.op).dests; k < stmt.operands.size(); ++k) {
+        for (size_t k = dest_count(stmt); k < stmt.operands.size(); ++k) {
             if (!is_constant_already(stmt.operands[k], depth + 1)) return false;
         }
         return true;

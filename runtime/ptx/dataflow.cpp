@@ -592,7 +592,7 @@ class FlowBuilder {
         if (takes_alignment_bits(stmt)) return alignment_bits(stmt);
         const bool mask =
             stmt.op == Opcode::kAnd || stmt.op == Opcode::kOr || stmt.op == Opcode::kXor;
-        const size_t dests = result_count(stmt);
+        const size_t dests = dest_count(stmt);
         Value v = plain();
         for (size_t i = dests; i < stmt.operands.size(); ++i) {
             if (stmt.operands[i].kind == Operand::Kind::kAddress) continue;

@@ -25,9 +25,8 @@ inline constexpr std::string_view kFailedAssertion = "__assertfail";
 std::vector<uint32_t> call_closure(const Module& module, const Function& entry);
 
 // Registers an instruction writes / reads, in operand order (elements of vectors, pairs and tuples;
-// address bases and the guard count as read). Symbols that are no registers are left out.
-size_t result_count(
-    const Stmt& stmt);  // leading operands that are results; 0 for calls and opaque ones
+// address bases and the guard count as read; wgmma's accumulators count as both). Symbols that are
+// no registers are left out.
 void written_registers(const Stmt& stmt, std::vector<Sym>& out);
 void read_registers(const Module& module, const Stmt& stmt, std::vector<Sym>& out);
 

@@ -76,8 +76,11 @@ uint8_t dest_count(const Stmt& stmt) {
             return stmt.has(Mod::kRed) ? 1 : 0;
         case Opcode::kMultimem:
             return stmt.has(Mod::kLdReduce) ? 1 : 0;
+        case Opcode::kWgmma:
+            return stmt.has(Mod::kMmaAsync) ? 1 : 0;
         case Opcode::kTcgen05:
-            return stmt.mod_count > 0 && stmt.mods[0] == Mod::kLd ? 1 : 0;
+            if (stmt.mod_count == 0 || stmt.mods[0] != Mod::kLd) return 0;
+            return stmt.has(Mod::kRed) ? 2 : 1;  // with .red: the values, and the reduced one
         case Opcode::kClusterlaunchcontrol:
             return stmt.has(Mod::kQueryCancel) ? 1 : 0;
         case Opcode::kMbarrier: {
@@ -92,7 +95,7 @@ uint8_t dest_count(const Stmt& stmt) {
                        : 0;
         }
         default:
-            return info(stmt.op).dests;
+            return info(stmt.op).usual_dests;
     }
 }
 

@@ -65,7 +65,9 @@ enum class Mod : uint16_t {
 
 struct OpcodeInfo {
     std::string_view spelling;
-    uint8_t dests;   // number of leading operands written (a pair p|q counts once)
+    // Leading operands written (a pair p|q counts once) where no modifier says otherwise;
+    // dest_count() knows the exceptions.
+    uint8_t usual_dests;
     uint32_t flags;  // kFlag… below
 };
 enum OpcodeFlag : uint32_t {
@@ -87,9 +89,8 @@ enum OpcodeFlag : uint32_t {
 };
 const OpcodeInfo& info(Opcode op);
 struct Stmt;
-// Leading operands this instruction writes. Unlike OpcodeInfo::dests it knows the forms that differ
-// from their opcode's rule (wmma.store, bar.red, mbarrier.arrive, tcgen05.ld …). 0 for calls (their
-// first tuple) and opaque ones.
+// Leading operands this instruction writes; the only way to ask. 0 for calls (their first tuple)
+// and opaque ones.
 uint8_t dest_count(const Stmt& stmt);
 std::string_view spelling(Mod mod);  // without the dot
 Type type_of(Mod mod);               // kNone when the modifier is no type

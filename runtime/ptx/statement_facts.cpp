@@ -28,11 +28,6 @@ void collect_registers(const Module* module, const Operand& operand, std::vector
 
 }  // namespace
 
-size_t result_count(const Stmt& stmt) {
-    if (stmt.op == Opcode::kOpaque || stmt.op == Opcode::kCall) return 0;
-    return info(stmt.op).dests;
-}
-
 std::vector<uint32_t> call_closure(const Module& module, const Function& entry) {
     std::vector<uint32_t> out{static_cast<uint32_t>(&entry - module.functions.data())};
     for (size_t next = 0; next < out.size(); ++next) {
@@ -63,7 +58,7 @@ void written_registers(const Stmt& stmt, std::vector<Sym>& out) {
         }
         return;
     }
-    const size_t dests = result_count(stmt);
+    const size_t dests = dest_count(stmt);
     for (size_t i = 0; i < dests && i < stmt.operands.size(); ++i) {
         collect_registers(nullptr, stmt.operands[i], out);
     }
@@ -73,9 +68,9 @@ void read_registers(const Module& module, const Stmt& stmt, std::vector<Sym>& ou
     out.clear();
     if (stmt.kind != Stmt::Kind::kInstruction) return;
     if (stmt.guard != kNoSym) out.push_back(stmt.guard);
-    const size_t dests = result_count(stmt);
+    const size_t dests = dest_count(stmt);
     for (size_t i = 0; i < stmt.operands.size(); ++i) {
-        if (i < dests) continue;
+        if (i < dests && stmt.op != Opcode::kWgmma) continue;
         if (i == 0 && stmt.op == Opcode::kCall && stmt.operands.size() > 1 &&
             stmt.operands[0].kind == Operand::Kind::kTuple) {
             continue;

@@ -161,7 +161,7 @@ bool is_pure(const Stmt& stmt) {
         ptx::kFlagBranch | ptx::kFlagTerminator | ptx::kFlagBarrier | ptx::kFlagWarp |
         ptx::kFlagLoad | ptx::kFlagStore | ptx::kFlagAtomic | ptx::kFlagCall | ptx::kFlagTexture |
         ptx::kFlagMatrix | ptx::kFlagFence | ptx::kFlagAsyncCopy | ptx::kFlagExotic;
-    return (ptx::info(stmt.op).flags & kEffects) == 0 && ptx::info(stmt.op).dests == 1 &&
+    return (ptx::info(stmt.op).flags & kEffects) == 0 && ptx::dest_count(stmt) == 1 &&
            !stmt.has(Mod::kCc);
 }
 

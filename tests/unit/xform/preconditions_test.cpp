@@ -317,6 +317,32 @@ TEST(Fold, LoopsKeepTheirCounters) {
     EXPECT_FALSE(contains(text, "%r1,")) << text;
 }
 
+TEST(Fold, ResultsThatOnlySomeFormsHaveEndAConstant) {
+    // Each of these writes a register that held a constant; its opcode as such writes none.
+    struct Case {
+        const char* writes;
+        const char* kept;  // must still be read after the instruction
+    };
+    for (const Case& c : {
+             Case{"bar.red.popc.u32 %r2, 0, %p1;", "%r2, 3"},
+             Case{"multimem.ld_reduce.global.add.u32 %r2, [%d1];", "%r2, 3"},
+             Case{"wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%r2, %r3, %r4, %r5}, %d1, %d1, "
+                  "%p1;",
+                  "%r2, 3"},
+             Case{"mbarrier.test_wait.shared.b64 %p2, [%r1], %d1;", "@%p2 bra"},
+         }) {
+        const KernelCase kernel(
+            "(.param .u64 a){ .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %d<3>; "
+            "ld.param.u64 %d1,[a]; mov.u32 %r1,%tid.x; setp.lt.s32 %p1,%r1,7; mov.u32 %r2,5; "
+            "mov.u32 %r8,1; setp.gt.s32 %p2,%r8,2; " +
+            std::string(c.writes) +
+            " add.s32 %r6,%r2,3; st.global.u32 [%d1],%r6; @%p2 bra L; st.global.u32 [%d1+4],9; "
+            "L: ret; }");
+        const std::string text = kernel.text("fold");
+        EXPECT_TRUE(contains(text, c.kept)) << text;
+    }
+}
+
 // ---- memory.nc
 
 std::string copy_kernel(std::string_view load, std::string_view extra = "") {
