@@ -14,6 +14,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/sanitizer.h"
+
 extern char** environ;
 
 namespace ttt::compile {
@@ -21,19 +23,6 @@ namespace {
 
 constexpr size_t kMaxOutput = 1 << 20;
 constexpr int kSafeFd = 64;  // copies live from here up while numbers 0, 1, 2, … are assigned
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized =
-    true;  // sanitizers reserve terabytes of address space, also in our own children
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 Error system_error(const char* what, int code) {
     return make_error(Code::kIo, std::string(what) + ": " + std::strerror(code));
@@ -60,7 +49,7 @@ void limit_child(pid_t pid, const Limits& limits) {
     ::prlimit(pid, RLIMIT_CPU, &cpu_limit, nullptr);
     const rlimit none{0, 0};
     ::prlimit(pid, RLIMIT_CORE, &none, nullptr);
-    if (limits.memory_bytes != 0 && !kSanitized) {
+    if (limits.memory_bytes != 0 && !kSanitized) {  // a sanitizer runs in our own children too
         const rlimit memory{limits.memory_bytes, limits.memory_bytes};
         ::prlimit(pid, RLIMIT_AS, &memory, nullptr);
     }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sanitizer.h"
 #include "sandbox/wire.h"
 
 namespace ttt::sandbox {
@@ -63,8 +64,8 @@ Status Server::start(const ipc::SandboxInit& m) {
     const uint64_t cache = m.memory_cap() != 0 ? m.memory_cap() : kDefaultCache;
     TTT_TRY(replayer_, Replayer::make(*driver_, *modules_, cache, [this] { on_hang(); }));
     // A core piped to a handler ignores the size limit. Only now: the driver's start reads files
-    // under /proc/self.
-    ::prctl(PR_SET_DUMPABLE, 0);
+    // under /proc/self. A sanitizer's leak check is a debugger, and would be kept out too.
+    if constexpr (!kSanitized) ::prctl(PR_SET_DUMPABLE, 0);
     return ok_status();
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/sanitizer.h"
 #include "tuner/event_loop.h"
 
 namespace {
@@ -28,19 +29,16 @@ int channel_fd(int argc, char** argv) {
 
 // Copies of the program's data pass through here: no core dumps.
 void confine() {
-    ::prctl(PR_SET_DUMPABLE, 0);
+    if constexpr (!ttt::kSanitized) ::prctl(PR_SET_DUMPABLE, 0);  // the leak check is a debugger
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
-#if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // their shadow memory needs terabytes
     // The soft limit only: the sandbox raises its own again, since a CUDA context reserves far
     // more.
     rlimit memory{};
-    if (::getrlimit(RLIMIT_AS, &memory) == 0) {
+    if (!ttt::kSanitized && ::getrlimit(RLIMIT_AS, &memory) == 0) {
         memory.rlim_cur = std::min(kMemoryLimit, memory.rlim_max);
         ::setrlimit(RLIMIT_AS, &memory);
     }
-#endif
     ::signal(SIGPIPE, SIG_IGN);
 }
 
