@@ -24,12 +24,13 @@ void FunctionTable::place(Slots& s, Function* f) {
 }
 
 Function* FunctionTable::insert(std::unique_ptr<Function> function) {
-    Function* f = function.release();  // leaked on purpose: launches may hold it for ever
+    entries_.push_back(std::move(function));
+    Function* f = entries_.back().get();
     const bool fresh = lookup(f->handle) == nullptr;
     Slots* s = slots_.load(std::memory_order_relaxed);
     if (s == nullptr || (fresh && (used_ + 1) * 2 > s->mask + 1)) {
-        auto* bigger = new Slots(
-            s == nullptr ? 256 : (s->mask + 1) * 2);  // the old one stays: readers may be in it
+        generations_.push_back(std::make_unique<Slots>(s == nullptr ? 256 : (s->mask + 1) * 2));
+        Slots* bigger = generations_.back().get();
         if (s != nullptr)
             for (Slot& slot : s->slot)
                 if (Function* old = slot.entry.load(std::memory_order_relaxed)) place(*bigger, old);

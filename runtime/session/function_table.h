@@ -1,5 +1,6 @@
 // Handles the program launches → what we know about them. Read on every launch without locks;
-// written by our thread only. Entries are never freed: a launch may hold one for ever.
+// written by our thread only. Entries live as long as the table, also replaced ones: a launch may
+// still hold one.
 //
 // A handle may be reused after its module is unloaded, so an entry counts only while its epoch is
 // the current one. The unloading thread moves the epoch on *before* the driver unloads; our thread
@@ -116,6 +117,8 @@ class FunctionTable {
     std::atomic<Slots*> slots_{nullptr};
     size_t used_ = 0;
     std::vector<Function*> all_;
+    std::vector<std::unique_ptr<Function>> entries_;
+    std::vector<std::unique_ptr<Slots>> generations_;  // readers may be in an old one
 };
 
 }  // namespace ttt::session

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 
 #include "session/launch_path.h"
 #include "session/recording.h"
@@ -74,7 +75,8 @@ struct LaunchPath : testing::Test {
         };
     }
     void publish(DispatchMode mode) {
-        auto* d = new Dispatch;
+        dispatches.push_back(std::make_unique<Dispatch>());
+        Dispatch* d = dispatches.back().get();
         d->function = kVariant;
         d->context = kContext;
         d->grid = {2, 1, 1};
@@ -89,9 +91,9 @@ struct LaunchPath : testing::Test {
         d->overlaps.push_back({a, b});
         d->mode.store(mode);
         dispatch = d;
-        auto* set = new DispatchSet;
-        set->variants.push_back(d);
-        f->dispatch.store(set);
+        sets.push_back(std::make_unique<DispatchSet>());
+        sets.back()->variants.push_back(d);
+        f->dispatch.store(sets.back().get());
         f->attention.store(kHasDispatch);
     }
     CUresult go() { return launch_with_attention(s, f, launch); }
@@ -107,6 +109,8 @@ struct LaunchPath : testing::Test {
     Dim3 last_grid;
     CUresult variant_result = CUDA_SUCCESS, original_result = CUDA_SUCCESS;
     const Dispatch* dispatch = nullptr;
+    std::vector<std::unique_ptr<Dispatch>> dispatches;
+    std::vector<std::unique_ptr<DispatchSet>> sets;
 };
 
 TEST_F(LaunchPath, VariantServesWhereTheGuardHolds) {

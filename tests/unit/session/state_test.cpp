@@ -207,10 +207,3 @@ TEST(Spawn, AMissingProgramIsAnErrorNotADeadChild) {
 
 }  // namespace
 }  // namespace ttt::session
-
-// Entries, dispatches and old tables are never freed by design (a launch may be reading them): not
-// leaks.
-extern "C" const char* __asan_default_options();
-extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
-    return "detect_leaks=0";
-}
