@@ -1,6 +1,7 @@
 // What happens around each hooked driver function: session calls before or after the program's own
 // call. Named in driver_api.def. Every hook makes the program's call exactly once and returns its
-// result; a launch's hook may hand both to the session.
+// result; a launch's hook may hand both to the session, and an allocation that fails for lack of
+// memory is made once more.
 #pragma once
 
 #include "entry.h"
@@ -285,35 +286,45 @@ CUresult forget_memory(C& call, uint64_t base, A... a) {
     return r;
 }
 
+// rules.md 19: memory that the program lacks while we hold some is its own again before it hears of
+// it.
+template <typename C, typename... A>
+CUresult allocate(C& call, A... a) {
+    const CUresult r = call(a...);
+    if (r != CUDA_ERROR_OUT_OF_MEMORY) return r;
+    Shared* s = session::running();
+    return s != nullptr && session::give_memory_back(*s) ? call(a...) : r;
+}
+
 template <typename C>
 CUresult mem_alloc(C& call, CUdeviceptr* p, size_t bytes) {
-    const CUresult r = call(p, bytes);
+    const CUresult r = allocate(call, p, bytes);
     if (r == CUDA_SUCCESS) note_memory(*p, bytes, session::MemoryKind::kDevice);
     return r;
 }
 template <typename C>
 CUresult mem_alloc_pitch(C& call, CUdeviceptr* p, size_t* pitch, size_t width, size_t height,
                          unsigned element) {
-    const CUresult r = call(p, pitch, width, height, element);
+    const CUresult r = allocate(call, p, pitch, width, height, element);
     if (r == CUDA_SUCCESS) note_memory(*p, *pitch * height, session::MemoryKind::kDevice);
     return r;
 }
 template <typename C>
 CUresult mem_alloc_managed(C& call, CUdeviceptr* p, size_t bytes, unsigned flags) {
-    const CUresult r = call(p, bytes, flags);
+    const CUresult r = allocate(call, p, bytes, flags);
     if (r == CUDA_SUCCESS) note_memory(*p, bytes, session::MemoryKind::kManaged);
     return r;
 }
 template <typename C>
 CUresult mem_alloc_async(C& call, CUdeviceptr* p, size_t bytes, CUstream stream) {
-    const CUresult r = call(p, bytes, stream);
+    const CUresult r = allocate(call, p, bytes, stream);
     if (r == CUDA_SUCCESS) note_memory(*p, bytes, session::MemoryKind::kAsync);
     return r;
 }
 template <typename C>
 CUresult mem_alloc_from_pool(C& call, CUdeviceptr* p, size_t bytes, CUmemoryPool pool,
                              CUstream stream) {
-    const CUresult r = call(p, bytes, pool, stream);
+    const CUresult r = allocate(call, p, bytes, pool, stream);
     if (r == CUDA_SUCCESS) note_memory(*p, bytes, session::MemoryKind::kAsync);
     return r;
 }

@@ -14,6 +14,7 @@
 #include "session/event.h"
 #include "session/event_queue.h"
 #include "session/function_table.h"
+#include "session/memory_request.h"
 #include "session/sample.h"
 
 namespace ttt::session {
@@ -53,6 +54,7 @@ struct Shared {
     // ---- handshake: the program must not free what our thread is using this very moment ----
     std::atomic<const void*> in_use_context{nullptr};
     std::atomic<const void*> in_use_module{nullptr};
+    MemoryRequest memory;
     std::atomic<uint32_t> leaving{
         0};  // exit handler or fork child: our thread makes no further driver call
 

@@ -29,6 +29,8 @@ uint64_t place(uint64_t* cursor, uint64_t address, uint64_t bytes) {
     return offset;
 }
 
+constexpr char kStarved[] = "the program ran out of device memory: nothing more is tried";
+
 std::string_view text(const flatbuffers::String* s) {
     return s != nullptr ? s->string_view() : std::string_view();
 }
@@ -81,6 +83,10 @@ void Trials::handle(const ipc::Message& m, int fd) {
         return actions_.push_back({What::kDrop, p->site_id(), p->variant_id(), 0, 0, 0, false, {}});
     if (const auto* p = m.payload_as_Rollback()) return on_rollback(*p);
     if (const auto* p = m.payload_as_SiteDone()) return on_done(*p);
+    if (m.payload_as_MemoryFreed() != nullptr) {
+        sandbox_gone_ = true;
+        return;
+    }
     if (const auto* p = m.payload_as_Control()) {
         shared_.variants_on.store(text(p->command()) == "off" ? 0 : 1);
         return;
@@ -91,6 +97,7 @@ void Trials::handle(const ipc::Message& m, int fd) {
 void Trials::on_snapshot(const ipc::SnapshotRequest& m) {
     Site* site = sites_.find(m.site_id());
     if (site == nullptr) return fail(m.site_id(), "unknown site");
+    if (starved_) return fail(site->id, kStarved);
     if (shared_.config.mode == "observe") return fail(site->id, "mode is observe");
     if (trial(site->id) != nullptr && trial(site->id)->job != nullptr)
         return fail(site->id, "a snapshot is under way");
@@ -153,12 +160,14 @@ void Trials::prepare(Trial& t) {
         t.job = nullptr;
         fail(t.site->id, why);
     };
+    if (starved_) return give_up(kStarved);
     if (arena_bytes_ + cursor > cap(*t.context))
         return give_up("the snapshot does not fit under the arena cap");
     if (!t.context->facts.vmm_export && cursor > kHostArenaLimit)
         return give_up("too large for a snapshot in host memory");
     const DriverSection section(shared_, t.context->context, nullptr);
     if (!section.ok()) return give_up("the context is gone");
+    shared_.memory.holding.store(1);
     auto arena = make_arena(shared_.driver, t.context->device, cursor, t.context->facts.vmm_export);
     if (!arena.ok()) return give_up(arena.error().message);
     t.arena = std::move(*arena);
@@ -539,6 +548,22 @@ void Trials::drop(Trial& t, uint64_t id) {
     if (section.ok() && it->second.module != nullptr)
         shared_.driver.cuModuleUnload(it->second.module);
     t.variants.erase(it);
+}
+
+bool Trials::give_memory_back() {
+    if (!starved_) {
+        starved_ = true;
+        for (const Action& a : actions_)
+            if (a.what == What::kTime) link_.timing(a.site, a.variant, {}, {}, kStarved);
+        std::erase_if(actions_, [](const Action& a) { return a.what == What::kTime; });
+        for (auto& [id, t] : trials_) {
+            if (t->job != nullptr && !t->ready) fail(id, kStarved);
+            settled_.insert(id);
+        }
+    }
+    for (auto& [id, t] : trials_)
+        if (!t->context->gone && t->arena.base != 0) release(*t);
+    return arena_bytes_ == 0;
 }
 
 void Trials::on_done(const ipc::SiteDone& m) {

@@ -71,7 +71,11 @@ class Trials {
     void attribute_changed(const Registry::Change& change);
     void context_gone(CUcontext context);
     void notice_failures();  // variants that the driver refused at a live launch
-    void tuner_gone();       // nothing unproven stays; what was confirmed stays
+    // The program needs the device memory: frees the arenas and makes no other, for good. False
+    // while copies into one are still under way: call again.
+    bool give_memory_back();
+    bool sandbox_gone() const { return sandbox_gone_; }  // the tuner's answer to the same
+    void tuner_gone();  // nothing unproven stays; what was confirmed stays
 
     // Foreground: the job armed for a site since the last call, and sites that need no more
     // waiting.
@@ -131,6 +135,7 @@ class Trials {
     std::vector<Trial*> recording_;
     std::set<uint64_t> settled_;
     uint64_t arena_bytes_ = 0;
+    bool starved_ = false, sandbox_gone_ = false;
     uint64_t next_snapshot_ = 1;
     uint64_t failures_seen_ = 0;
 };

@@ -190,6 +190,11 @@ void TunerLink::canary(uint64_t site, uint64_t variant, const std::vector<double
     send(b, ipc::CreateCanaryResult(b, site, variant, o, v, errors));
 }
 
+void TunerLink::free_memory() {
+    flatbuffers::FlatBufferBuilder b;
+    send(b, ipc::CreateFreeMemory(b));
+}
+
 void TunerLink::released(uint64_t site, uint64_t snapshot) {
     flatbuffers::FlatBufferBuilder b;
     send(b, ipc::CreateReleased(b, site, snapshot));

@@ -41,6 +41,7 @@ class TunerLink {
     void swap(uint64_t site, uint64_t variant, bool published, std::string_view error);
     void canary(uint64_t site, uint64_t variant, const std::vector<double>& original,
                 const std::vector<double>& changed, uint32_t errors);
+    void free_memory();
     void released(uint64_t site, uint64_t snapshot);
 
     template <typename T>

@@ -17,7 +17,8 @@ constexpr auto kStatsEvery = milliseconds(250);
 constexpr auto kStepIdle =
     milliseconds(5);  // longest turn of trials between two looks at the tuner
 constexpr auto kStepHeld = milliseconds(20);
-constexpr uint64_t kLeastSamples = 3;  // before a site's time means anything
+constexpr auto kGiveBackTime = milliseconds(1500);  // a launch waits for it
+constexpr uint64_t kLeastSamples = 3;               // before a site's time means anything
 
 }  // namespace
 
@@ -56,6 +57,7 @@ void Worker::tick() {
     if (lease_.look() || lease_.quiet() < kStayAwake) active_ = now_;
     take_events();
     if (contexts_.empty()) return;
+    if (shared_.memory.asked.load() != shared_.memory.served.load()) serve_memory_request();
     collect_samples();
     arm_sampling();
     if (due(&looked_, kLookForHot)) report_hot_sites();
@@ -168,6 +170,20 @@ void Worker::foreground_step() {
             recording_ = true;
             fg.record(job);
         }
+}
+
+void Worker::serve_memory_request() {
+    const uint32_t asked = shared_.memory.asked.load();
+    log::warn("the program ran out of device memory: ours is given back, nothing more is tried");
+    link_.free_memory();
+    const auto until = Clock::now() + kGiveBackTime;
+    // Copies under way and the sandbox's last moments take a while.
+    for (bool freed = false; !freed && Clock::now() < until;) {
+        listen(1);
+        freed = trials_.give_memory_back() && (trials_.sandbox_gone() || !link_.up());
+    }
+    shared_.memory.holding.store(0);
+    shared_.memory.served.store(asked);
 }
 
 void Worker::begin_hold() {

@@ -37,6 +37,7 @@ class Worker {
     bool hot(const Site& site) const;
     void report(Site& site);
     void foreground_step();
+    void serve_memory_request();
     void begin_hold();
     void listen(int timeout_ms);
     void arm_sampling();

@@ -1,6 +1,7 @@
 // Stands in for ttt-tuner: answers the session by a fixed script and writes what happened to
 // TTT_FAKE_LOG. TTT_FAKE chooses the behaviour: whole (default) | exit | garbage | silent |
-// rollback | bad_guard | observe_only | kill_at_swap.
+// rollback | bad_guard | observe_only | kill_at_swap | keep (takes the snapshot and does nothing
+// with it) | keep_all (nor answers when it is to let go).
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -101,7 +102,7 @@ void answer(ipc::Channel& c, const ipc::Received& r) {
             const auto* g = p->regions()->Get(i);
             if (g->pre_offset() % 256 != g->address() % 256) note("misaligned region %u", i);
         }
-        offer_variant(c, *p);
+        if (g_mode != "keep" && g_mode != "keep_all") offer_variant(c, *p);
     }
     if (const auto* p = m->payload_as_TimingResult()) {
         note("timing pairs=%u error=%s", p->original_ns()->size(), p->error()->c_str());
@@ -121,6 +122,11 @@ void answer(ipc::Channel& c, const ipc::Received& r) {
         }
         flatbuffers::FlatBufferBuilder b;
         send(c, b, ipc::CreateSiteDone(b, p->site_id(), b.CreateString("finished")));
+    }
+    if (m->payload_as_FreeMemory() != nullptr) {
+        note("free_memory");
+        flatbuffers::FlatBufferBuilder b;
+        if (g_mode != "keep_all") send(c, b, ipc::CreateMemoryFreed(b));
     }
     if (m->payload_as_Released() != nullptr) note("released");
     if (const auto* p = m->payload_as_Stats())

@@ -374,6 +374,33 @@ int many(int count) {
     return 0;
 }
 
+// Launches, asks for more memory in a way that nothing else here does (TTT_EMU_FAULT refuses it),
+// launches on.
+int out_of_memory() {
+    Program p;
+    p.open();
+    const auto launch_for = [&](int ms) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+        while (std::chrono::steady_clock::now() < until) {
+            for (int i = 0; i < 20; ++i) p.launch();
+            CU(cuCtxSynchronize)();
+            std::this_thread::sleep_for(std::chrono::milliseconds(4));
+        }
+    };
+    launch_for(700);
+    CUdeviceptr more = 0;
+    size_t pitch = 0;
+    const auto before = std::chrono::steady_clock::now();
+    show("alloc", CU(cuMemAllocPitch_v2)(&more, &pitch, 4096, 4, 4));
+    show("alloc_ms", static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                               std::chrono::steady_clock::now() - before)
+                                               .count()));
+    show("alloc_calls", null_calls("cuMemAllocPitch_v2"));
+    launch_for(300);
+    show("launch", p.launch());
+    return 0;
+}
+
 // Launches for `ms`, resting between bursts so that trials find the GPU idle.
 int serve(int ms) {
     Program p;
@@ -434,9 +461,11 @@ int main(int argc, char** argv) {
     if (what == "threads") return threads();
     if (what == "many") return many(number);
     if (what == "serve") return serve(number);
+    if (what == "out_of_memory") return out_of_memory();
     std::printf(
         "usage: shim-probe "
-        "routes|launches|results|garbage|fork|quiet_child|steady|capture|reload|threads|serve "
+        "routes|launches|results|garbage|fork|quiet_child|steady|capture|reload|threads|serve|out_"
+        "of_memory "
         "[N]\n");
     return 2;
 }

@@ -318,6 +318,56 @@ TEST(ShimTuner, VariantThatFailsToLaunchIsRetiredAndHidden) {
         << fake.text();
 }
 
+TEST(ShimMemory, OutOfMemoryGivesOursBackAndTriesOnceMore) {
+    const Fake fake("keep");
+    const Outcome r =
+        run("shim-probe out_of_memory", fake.environment + "TTT_EMU_FAULT='cuMemAllocPitch:1=2'");
+    ASSERT_EQ(r.code, 0) << r.text;
+    EXPECT_EQ(r.number("alloc"), 0) << "the second try succeeds, and that is what the program sees";
+    EXPECT_EQ(r.number("alloc_calls"), 2);
+    EXPECT_EQ(r.number("launch"), 0);
+    const std::string log = fake.text();
+    const size_t taken = log.find("snapshot regions"), asked = log.find("free_memory"),
+                 released = log.find("released");
+    ASSERT_NE(taken, std::string::npos) << log;
+    EXPECT_LT(taken, asked) << log;
+    EXPECT_LT(asked, released) << log;
+    EXPECT_NE(released, std::string::npos) << "the arena is freed: " << log;
+}
+
+TEST(ShimMemory, TheSecondResultIsTheProgramsWhateverItIs) {
+    const Fake fake("keep");
+    const Outcome r =
+        run("shim-probe out_of_memory", fake.environment + "TTT_EMU_FAULT='cuMemAllocPitch:*=2'");
+    EXPECT_EQ(r.number("alloc"), 2);
+    EXPECT_EQ(r.number("alloc_calls"), 2);
+}
+
+TEST(ShimMemory, NothingOfOursMeansNoSecondTry) {
+    const Fake fake("observe_only");
+    const Outcome r =
+        run("shim-probe out_of_memory", fake.environment + "TTT_EMU_FAULT='cuMemAllocPitch:1=2'");
+    EXPECT_EQ(r.number("alloc"), 2);
+    EXPECT_EQ(r.number("alloc_calls"), 1);
+}
+
+TEST(ShimMemory, OtherErrorsAreNotTriedAgain) {
+    const Fake fake("keep");
+    const Outcome r =
+        run("shim-probe out_of_memory", fake.environment + "TTT_EMU_FAULT='cuMemAllocPitch:1=1'");
+    EXPECT_EQ(r.number("alloc"), 1);
+    EXPECT_EQ(r.number("alloc_calls"), 1);
+}
+
+TEST(ShimMemory, ATunerThatKeepsItsSandboxCostsAMomentOnly) {
+    const Fake fake("keep_all");
+    const Outcome r =
+        run("shim-probe out_of_memory", fake.environment + "TTT_EMU_FAULT='cuMemAllocPitch:1=2'");
+    EXPECT_EQ(r.number("alloc"), 0) << "the arena is free all the same";
+    EXPECT_GE(r.number("alloc_ms"), 1000) << "it was waited for";
+    EXPECT_LT(r.number("alloc_ms"), 2500);
+}
+
 TEST(ShimForeground, DecidesAtTheThirdLaunchWithinTheBudget) {
     const Fake fake("whole");
     const Outcome r = run("shim-probe launches 200 1000",

@@ -130,6 +130,10 @@ class Program {
         flatbuffers::FlatBufferBuilder b;
         send(b, ipc::CreateCanaryResultDirect(b, 1, variant, &original, &changed, 0));
     }
+    void free_memory() {
+        flatbuffers::FlatBufferBuilder b;
+        send(b, ipc::CreateFreeMemory(b));
+    }
     void raw(const std::string& bytes) {
         ASSERT_EQ(::send(channel_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
                   static_cast<ssize_t>(bytes.size()));
@@ -143,12 +147,14 @@ class Program {
             return 2.0;
         };
         double live = 2.0;
+        std::function<void()> meanwhile;  // called every few milliseconds
     };
     std::string play(const Script& script, int seconds = 120) {
         std::map<uint64_t, std::string> recipes;
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
         while (std::chrono::steady_clock::now() < until) {
-            auto r = channel_.receive(500);
+            auto r = channel_.receive(script.meanwhile ? 5 : 500);
+            if (script.meanwhile) script.meanwhile();
             if (!r.ok()) return "channel: " + r.error().str();
             if (!r->has_value()) continue;
             const ipc::Message& m = *(*r)->message();

@@ -22,7 +22,7 @@ class Sandbox : public testing::Test {
         recorded_.host_arena = true;
         auto fd = ipc::make_memfd("arena", k::arena_bytes());
         ASSERT_TRUE(fd.ok());
-        recorded_.arena = std::move(*fd);
+        recorded_.arena = std::make_shared<ArenaFd>(std::move(*fd));
         link_.use(&recorded_);
         load(1, k::right());
     }
@@ -161,7 +161,7 @@ TEST_F(Sandbox, ArenaSmallerThanAnnouncedIsRefused) {
     bad.host_arena = true;
     auto fd = ipc::make_memfd("arena", std::vector<std::byte>(100));
     ASSERT_TRUE(fd.ok());
-    bad.arena = std::move(*fd);
+    bad.arena = std::make_shared<ArenaFd>(std::move(*fd));
     link_.use(&bad);
     load(1, k::right());
     const ReplayResult r = run(request(1));

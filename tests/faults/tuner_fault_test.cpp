@@ -3,6 +3,8 @@
 #include <dirent.h>
 
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -138,6 +140,39 @@ TEST(TunerFaults, SandboxKilledOnceStillLeadsToADecisionWithTheOracle) {
         EXPECT_NE(site["notes"].dump().find("oracle: accept"), std::string::npos)
             << site["notes"].dump();
     }
+}
+
+// The program ran out of device memory in the middle of a trial.
+TEST(TunerFaults, MemoryTheProgramNeedsIsGivenBackForGood) {
+    Program p;
+    p.announce();
+    std::vector<pid_t> sandboxes;
+    std::optional<std::chrono::steady_clock::time_point> seen;
+    bool asked = false;
+    Program::Script script;
+    script.meanwhile = [&] {
+        for (pid_t c : children(p.pid()))
+            if (!seen && comm(c) == "ttt-sandbox") {
+                sandboxes.push_back(c);
+                seen = std::chrono::steady_clock::now();
+            }
+        if (asked || !seen ||
+            std::chrono::steady_clock::now() < *seen + std::chrono::milliseconds(50))
+            return;
+        asked = true;
+        p.free_memory();
+    };
+    const std::string reason = p.play(script, 60);
+    EXPECT_NE(reason.find("out of device memory"), std::string::npos) << reason;
+    ASSERT_EQ(sandboxes.size(), 1u);
+    EXPECT_TRUE(children(p.pid()).empty()) << "a sandbox was started again";
+    p.site_hot();
+    EXPECT_NE(p.play({}, 60).find("out of device memory"), std::string::npos);
+    EXPECT_EQ(p.seen("MemoryFreed"), 1);
+    EXPECT_EQ(p.seen("SnapshotRequest"), 1) << "nothing is tried any more";
+    p.end();
+    EXPECT_EQ(p.wait_exit(), 0);
+    EXPECT_EQ(p.site()["state"], "failed");
 }
 
 TEST(TunerFaults, KilledTunerLeavesTheLastReportAndNoSandbox) {

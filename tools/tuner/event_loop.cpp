@@ -160,6 +160,9 @@ Status EventLoop::handle(const ipc::Message& m, Fd fd) {
         case ipc::Payload::CanaryResult:
             on_canary(*m.payload_as_CanaryResult());
             return ok_status();
+        case ipc::Payload::FreeMemory:
+            on_free_memory();
+            return ok_status();
         case ipc::Payload::Released:
             return ok_status();
         default:
@@ -224,6 +227,7 @@ Status EventLoop::on_site(const ipc::SiteHot& m) {
     ledger_->update(site.id, [](SiteRecord& r) { r.eligible = true; });
     if (program_.mode == "observe")
         return finish(site.id, "observed", "mode is observe"), ok_status();
+    if (link_->starved()) return finish(site.id, "failed", kStarved), ok_status();
     waiting_[site.id] = std::move(w);
     ask_for_snapshots();
     return ok_status();
@@ -269,8 +273,11 @@ Status EventLoop::on_snapshot(const ipc::SnapshotReady& m, Fd fd) {
     if (snapshot.launch.params.size() < w.site.launch.params.size() ||
         snapshot.regions.size() != w.eligibility.regions.size())
         return make_error(Code::kProtocol, "a snapshot of another launch");
+    auto arena = std::make_shared<ArenaFd>(std::move(fd));
+    std::erase_if(arenas_, [](const auto& a) { return a.expired(); });
+    arenas_.push_back(arena);
     enqueue(std::move(w), Recorded{m.snapshot_id(), std::move(snapshot), m.host_arena(),
-                                   m.original_ns(), std::move(fd)});
+                                   m.original_ns(), std::move(arena)});
     return ok_status();
 }
 
@@ -290,6 +297,16 @@ uint32_t EventLoop::most_local_bytes() const {
     uint32_t most = 0;
     for (const auto& [id, k] : kernels_) most = std::max(most, k.local_bytes);
     return most;
+}
+
+void EventLoop::on_free_memory() {
+    link_->starve();
+    sandbox_->abandon();
+    for (const auto& a : arenas_)
+        if (const auto arena = a.lock()) arena->close();
+    sandbox_->wait_until_gone();
+    if (const Status s = link_->memory_freed(); !s.ok()) log::info("{}", s.error().str());
+    for (const auto& [id, w] : std::exchange(waiting_, {})) finish(id, "failed", kStarved);
 }
 
 void EventLoop::on_stats(const ipc::Stats& m) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "ipc/channel.h"
@@ -41,6 +42,7 @@ class EventLoop {
     Status on_site(const ipc::SiteHot& m);
     Status on_snapshot(const ipc::SnapshotReady& m, Fd fd);
     void on_stats(const ipc::Stats& m);
+    void on_free_memory();
     void on_canary(const ipc::CanaryResult& m);
     void finish(uint64_t site, const std::string& state, const std::string& reason);
     void refuse(uint64_t site, const std::string& reason);
@@ -64,6 +66,7 @@ class EventLoop {
     Modules modules_;
     std::map<uint64_t, Kernel> kernels_;
     std::map<uint64_t, Waiting> waiting_;
+    std::vector<std::weak_ptr<ArenaFd>> arenas_;
     std::mutex canaries_mutex_;
     std::map<uint64_t, PendingCanary> canaries_;  // by site
     std::unique_ptr<Pipeline> pipeline_;          // last: its thread uses the rest

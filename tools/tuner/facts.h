@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/dim3.h"
-#include "base/fd.h"
 #include "compile/compiler.h"
 #include "measure/snapshot.h"
+#include "tuner/arena_fd.h"
 #include "xform/guard.h"
 
 namespace ttt::tuner {
@@ -50,7 +51,7 @@ struct Recorded {  // a snapshot, its bytes behind the descriptor
     measure::Snapshot snapshot;
     bool host_arena = false;
     double original_ns = 0;
-    Fd arena;
+    std::shared_ptr<ArenaFd> arena;
 };
 
 struct ProvenVariant {

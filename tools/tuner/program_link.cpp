@@ -112,6 +112,11 @@ Status ProgramLink::site_done(uint64_t site, const std::string& reason) {
     return send(b, ipc::CreateSiteDone(b, site, b.CreateString(reason)));
 }
 
+Status ProgramLink::memory_freed() {
+    Builder b;
+    return send(b, ipc::CreateMemoryFreed(b));
+}
+
 Status ProgramLink::control(const std::string& command) {
     Builder b;
     return send(b, ipc::CreateControl(b, b.CreateString(command)));

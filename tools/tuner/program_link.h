@@ -2,6 +2,7 @@
 // pipeline thread sends requests and waits for their answers. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -51,6 +52,10 @@ class ProgramLink {
     void closed();
 
     bool gone() const;
+    // The program needs the device memory: no trial goes on, none begins.
+    void starve() { starved_ = true; }
+    bool starved() const { return starved_; }
+    Status memory_freed();
     // Time since the program's launch count last changed.
     Clock::duration quiet() const;
 
@@ -72,6 +77,7 @@ class ProgramLink {
     std::map<Key, Timing> timings_;
     std::map<Key, Swapped> swaps_;
     bool closed_ = false;
+    std::atomic<bool> starved_{false};
     uint64_t launches_ = 0;
     Clock::time_point last_launch_ = Clock::now();
 };

@@ -133,11 +133,13 @@ Status SandboxLink::send_snapshot() {
     auto params = b.CreateVector(reinterpret_cast<const uint8_t*>(s.launch.params.data()),
                                  s.launch.params.size());
     auto regions = b.CreateVector(wire::records(b, s.regions));
-    TTT_CHECK_OK(channel_.send(
-        b,
+    const auto arena =
         ipc::CreateSandboxArena(b, recorded_->id, s.arena_bytes, recorded_->host_arena, &grid,
-                                &block, s.launch.dynamic_shared, params, regions),
-        recorded_->arena.get()));
+                                &block, s.launch.dynamic_shared, params, regions);
+    TTT_CHECK_OK(recorded_->arena->with([&](int fd) -> Status {
+        if (fd < 0) return make_error(Code::kExhausted, "the program needs the memory");
+        return channel_.send(b, arena, fd);
+    }));
     snapshot_sent_ = true;
     return ok_status();
 }
@@ -294,6 +296,17 @@ void SandboxLink::stop() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
     pid_ = -1;
+}
+
+void SandboxLink::wait_until_gone() {
+    pid_t pid = -1;
+    {
+        std::lock_guard lock(process_);
+        pid = pid_;
+    }
+    siginfo_t unused{};
+    // Leaves it for the pipeline thread to reap; if that was faster, there is no such child.
+    if (pid > 0) ::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED | WNOWAIT);
 }
 
 void SandboxLink::abandon() {

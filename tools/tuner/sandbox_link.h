@@ -1,6 +1,7 @@
 // A sandbox process as an object that survives the process: started when needed, killed when it
 // hangs, restarted with back-off, its snapshot and modules sent again. One thread (the pipeline's);
-// abandon() from any.
+// abandon()
+// and wait_until_gone() from any.
 #pragma once
 
 #include <sys/types.h>
@@ -72,6 +73,8 @@ class SandboxLink {
 
     // Kills the process; further calls fail. For the end of the program.
     void abandon();
+    // After abandon(): until the process has ended and its device memory is free. Any thread.
+    void wait_until_gone();
     uint32_t restarts() const { return restarts_; }
 
   private:

@@ -81,6 +81,9 @@ void SiteTrial::run() {
     if (!e) e = from_store();
     if (!e && !leader_) e = search(xform::candidates(*code_->ptx, context_, nullptr));
     if (!e) e = publish();
+    // Whatever a trial without its sandbox concluded says nothing about the kernel.
+    if (services_.link.starved() && e->state != "canary" && e->state != "validated")
+        e = End{"failed", kStarved};
     for (const auto& n : prover_->notes()) note(n);
     prover_.reset();
     services_.sandbox.use(nullptr);

@@ -36,6 +36,8 @@ struct Services {  // no ownership
     std::function<void(PendingCanary)> expect_canary;  // called before the variant is published
 };
 
+inline constexpr char kStarved[] = "the program ran out of device memory: nothing more is tried";
+
 class SiteTrial {
   public:
     SiteTrial(const Services& services, Site site, Recorded recorded,
@@ -66,7 +68,9 @@ class SiteTrial {
     void end(const End& e);
     void note(std::string text);
     store::Key key() const;
-    bool out_of_time() const { return Clock::now() >= deadline_ || services_.link.gone(); }
+    bool out_of_time() const {
+        return Clock::now() >= deadline_ || services_.link.gone() || services_.link.starved();
+    }
     bool wait_for_idle();
     ptx::LaunchFacts facts() const;
     std::optional<xform::Applied> pinned_module() const;
