@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <mutex>
 #include <thread>
 
@@ -20,12 +19,6 @@ namespace ttt::corpus {
 namespace {
 
 constexpr unsigned kWorkers = 2;
-
-struct Sample {
-    std::string name;
-    std::string text;
-    size_t entries = 0;
-};
 
 struct Tally {
     std::atomic<size_t> entries{0}, modules{0};
@@ -63,42 +56,6 @@ void compare_all(const std::string& ptxas, const std::vector<Sample>& samples, T
     for (std::thread& worker : workers) worker.join();
 }
 
-std::vector<Listed> committed_list() {
-    std::ifstream in(std::string(TTT_SOURCE_DIR) + "/tests/corpus/corpus.txt");
-    std::vector<Listed> rows;
-    Listed row;
-    for (std::string line; std::getline(in, line);)
-        if (from_line(line, row)) rows.push_back(row);
-    return rows;
-}
-
-// Texts of the list that this machine has. `missing` counts entries of libraries not installed or
-// of another release.
-std::vector<Sample> load(const std::vector<Listed>& rows, size_t& missing) {
-    std::map<std::string, std::map<uint32_t, const Listed*>> wanted;
-    for (const Listed& row : rows) wanted[row.library][row.index] = &row;
-    std::vector<Sample> samples;
-    for (const auto& entry : wanted) {
-        const std::string& library = entry.first;
-        const auto& modules = entry.second;
-        size_t found = 0, entries = 0;
-        for (const auto& [index, row] : modules) entries += row->entries.size();
-        const std::string path = find_library(library);
-        const auto status =
-            path.empty() ? ok_status() : for_each_module(path, [&](FoundModule&& m) {
-                const auto it = modules.find(m.index);
-                if (it == modules.end() || hash_text(m.text) != it->second->hash) return true;
-                entries -= it->second->entries.size();
-                samples.push_back({library + " " + std::to_string(m.index), std::move(m.text),
-                                   it->second->entries.size()});
-                return ++found < modules.size();
-            });
-        EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().str());
-        missing += entries;
-    }
-    return samples;
-}
-
 void report(const char* what, const Tally& tally, double seconds) {
     std::printf(
         "%s: %zu entries of %zu modules assemble to the same bytes; %zu differ; the assembler "
@@ -115,13 +72,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 TEST(MachineCode, DrawnToolkitModules) {
-    const auto rows = committed_list();
+    const auto rows = read_list(std::string(TTT_SOURCE_DIR) + "/tests/corpus/corpus.txt");
     ASSERT_GE(rows.size(), 100u) << "tests/corpus/corpus.txt is damaged";
     const std::string ptxas = find_ptxas();
     if (ptxas.empty()) GTEST_SKIP() << "ptxas is not installed";
     const auto start = std::chrono::steady_clock::now();
     size_t missing = 0;
-    const auto samples = load(rows, missing);
+    const auto loaded = load(rows, missing);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().str();
+    const std::vector<Sample>& samples = *loaded;
     if (samples.empty())
         GTEST_SKIP()
             << "none of the listed toolkit libraries is installed (searched $TTT_CUDA_LIB, "

@@ -1,6 +1,7 @@
 #include "corpus/draw.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -87,6 +88,37 @@ bool from_line(const std::string& line, Listed& row) {
     std::istringstream names(entries);
     for (std::string name; std::getline(names, name, ',');) row.entries.push_back(name);
     return true;
+}
+
+std::vector<Listed> read_list(const std::string& path) {
+    std::ifstream in(path);
+    std::vector<Listed> rows;
+    Listed row;
+    for (std::string line; std::getline(in, line);)
+        if (from_line(line, row)) rows.push_back(row);
+    return rows;
+}
+
+Result<std::vector<Sample>> load(const std::vector<Listed>& rows, size_t& missing) {
+    std::map<std::string, std::map<uint32_t, const Listed*>> wanted;
+    for (const Listed& row : rows) wanted[row.library][row.index] = &row;
+    std::vector<Sample> samples;
+    missing = 0;
+    for (const auto& [library, modules] : wanted) {
+        for (const auto& [index, row] : modules) missing += row->entries.size();
+        const std::string path = find_library(library);
+        if (path.empty()) continue;
+        size_t found = 0;
+        TTT_CHECK_OK(for_each_module(path, [&, &name = library, &of = modules](FoundModule&& m) {
+            const auto it = of.find(m.index);
+            if (it == of.end() || hash_text(m.text) != it->second->hash) return true;
+            const size_t entries = it->second->entries.size();
+            missing -= entries;
+            samples.push_back({name + " " + std::to_string(m.index), std::move(m.text), entries});
+            return ++found < of.size();
+        }));
+    }
+    return samples;
 }
 
 Result<std::vector<Listed>> draw(uint64_t seed, uint64_t count) {

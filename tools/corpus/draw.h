@@ -28,6 +28,18 @@ std::string to_line(const Listed& row);
 // False on a line that is no row (empty, comment, damaged).
 bool from_line(const std::string& line, Listed& row);
 
+// Rows of a list file; lines that are none are left out, so an unreadable file gives an empty list.
+std::vector<Listed> read_list(const std::string& path);
+
+struct Sample {
+    std::string name;  // "libcufft.so.12.0.0.61 17"
+    std::string text;
+    size_t entries = 0;
+};
+// Texts of the rows that this machine has, by library. `missing` becomes the number of listed
+// entries whose library is not installed or of another release.
+Result<std::vector<Sample>> load(const std::vector<Listed>& rows, size_t& missing);
+
 // Modules in the order of a seeded shuffle, small ones only (the assembler is slow), no library
 // over a fair share, each text once, until `count` entries are in.
 Result<std::vector<Listed>> draw(uint64_t seed, uint64_t count);
