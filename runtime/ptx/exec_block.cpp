@@ -107,6 +107,7 @@ BlockRun::BlockRun(Worker& worker, uint64_t linear) {
     const Launch& launch = *worker.launch;
     const LaunchRequest& request = *launch.request;
     block_.worker = &worker;
+    block_.lines = take_line_cache(worker.free_line_caches);
     block_.linear = linear;
     block_.index = index_of(linear, request.grid);
     block_.shared_storage.resize(launch.shared_bytes);
@@ -128,6 +129,7 @@ BlockRun::BlockRun(Worker& worker, uint64_t linear) {
 
 BlockRun::~BlockRun() {
     while (!block_.frames.empty()) give_frame(block_, block_.frames.back().get());
+    block_.worker->free_line_caches.push_back(std::move(block_.lines));
 }
 
 Outcome BlockRun::run(uint64_t quantum) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ptx/exec_cost.h"
 #include "ptx/exec_decode.h"
 
 namespace ttt::ptx::exec {
@@ -115,6 +116,7 @@ Status FunctionDecoder::decode() {
     end.stmt = function_.body.empty() ? 0 : index_ - 1;
     emit(end);
     connect(*cfg);
+    weigh(function_, out_);
     return ok_status();
 }
 

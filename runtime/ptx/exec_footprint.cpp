@@ -29,10 +29,14 @@ void append_runs(uint64_t base, const uint64_t* words, size_t count,
 }  // namespace
 
 void TouchedBytes::select(uint64_t page) {
-    auto& slot = pages_[page];
-    if (!slot) slot = std::make_unique<Page>(Page{});
+    auto& recent = recent_[page % kRecent];
+    if (recent.first != page || recent.second == nullptr) {
+        auto& slot = pages_[page];
+        if (!slot) slot = std::make_unique<Page>(Page{});
+        recent = {page, slot.get()};
+    }
     last_ = page;
-    page_ = slot.get();
+    page_ = recent.second;
 }
 
 void TouchedBytes::add_slow(uint64_t address, uint32_t bytes) {
@@ -44,6 +48,14 @@ void TouchedBytes::merge(const TouchedBytes& other) {
         select(page);
         for (size_t i = 0; i < words->size(); ++i) (*page_)[i] |= (*words)[i];
     }
+}
+
+uint64_t TouchedBytes::count() const {
+    uint64_t total = 0;
+    for (const auto& entry : pages_)
+        for (const uint64_t word : *entry.second)
+            total += static_cast<uint64_t>(std::popcount(word));
+    return total;
 }
 
 std::vector<Footprint::Range> TouchedBytes::ranges() const {

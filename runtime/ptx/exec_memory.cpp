@@ -44,29 +44,97 @@ bool misaligned(const Context& c, const Op& op, uint32_t lane, uint64_t address,
     return false;
 }
 
-// Distinct 32-byte sectors among the lanes' aligned accesses.
-uint32_t count_sectors(const Lanes& lanes, uint32_t mask, uint32_t bytes) {
-    uint64_t sectors[kLanes];
-    uint32_t n = 0;
-    bool ascending = true;
-    for_lanes(mask, [&](uint32_t i) {
-        const uint64_t sector = lanes.address[i] / 32;
-        if (n != 0 && sectors[n - 1] == sector) return;
-        ascending = ascending && (n == 0 || sectors[n - 1] < sector);
-        sectors[n++] = sector;
-    });
-    if (!ascending) {
-        std::sort(sectors, sectors + n);
-        n = static_cast<uint32_t>(std::unique(sectors, sectors + n) - sectors);
+// The 128-byte lines that the lanes' aligned accesses touch, each once, with its sectors as bits.
+struct Lines {
+    uint64_t number[kLanes];
+    uint32_t sectors[kLanes];
+    uint32_t count = 0;
+};
+
+// Sectors of the one line that all accesses lie in.
+uint32_t sectors_of_line(const Lanes& lanes, uint32_t mask, uint32_t width) {
+    uint32_t bits = 0;
+    if (mask == ~uint32_t{0}) {
+        for (const uint64_t a : lanes.address)
+            bits |= width << (static_cast<uint32_t>(a) / kSectorBytes % 4);
+    } else {
+        for_lanes(mask, [&](uint32_t i) {
+            bits |= width << (static_cast<uint32_t>(lanes.address[i]) / kSectorBytes % 4);
+        });
     }
-    return bytes > 32 ? n * (bytes / 32) : n;
+    return bits;
 }
 
-void count_global(const Context& c, const Lanes& lanes, uint32_t mask, uint32_t bytes, Use use) {
+void merge_equal(Lines& lines) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < lines.count; ++i) {
+        uint32_t k = 0;
+        while (k < kept && lines.number[k] != lines.number[i]) ++k;
+        if (k < kept) {
+            lines.sectors[k] |= lines.sectors[i];
+            continue;
+        }
+        lines.number[kept] = lines.number[i];
+        lines.sectors[kept++] = lines.sectors[i];
+    }
+    lines.count = kept;
+}
+
+void collect_lines(const Lanes& lanes, uint32_t mask, uint32_t width, Lines& out) {
+    bool ascending = true;
+    uint64_t line = lanes.address[std::countr_zero(mask)] / kLineBytes;
+    uint32_t bits = 0, n = 0;
+    for_lanes(mask, [&](uint32_t i) {
+        const uint64_t next = lanes.address[i] / kLineBytes;
+        if (next != line) {
+            ascending = ascending && line < next;
+            out.number[n] = line;
+            out.sectors[n++] = bits;
+            line = next;
+            bits = 0;
+        }
+        bits |= width << (static_cast<uint32_t>(lanes.address[i]) / kSectorBytes % 4);
+    });
+    out.number[n] = line;
+    out.sectors[n++] = bits;
+    out.count = n;
+    if (!ascending) merge_equal(out);
+}
+
+// Counts the sectors `wanted` of one line.
+inline void count_line(const Context& c, uint64_t line, uint32_t wanted, Use use) {
+    Counters& counters = c.worker->counters;
+    const auto sectors = static_cast<uint64_t>(std::popcount(wanted));
+    ++counters.global_lines;
+    if (use == Use::kLoad) {
+        counters.global_sectors_read += sectors;
+        const uint32_t cold = c.block->lines->miss(line, wanted);
+        if (cold == 0) return;
+        counters.cold_sectors_read += static_cast<uint64_t>(std::popcount(cold));
+    } else {  // these go on to the second-level cache in any case
+        counters.global_sectors_written += sectors;
+        if (use == Use::kAtomic) {
+            counters.global_sectors_read += sectors;
+            counters.cold_sectors_read += sectors;
+        }
+    }
+    c.worker->sectors.add_mask(line * (kLineBytes / kSectorBytes), wanted);
+}
+
+// `low`, `high`: least and greatest address of the lanes.
+void count_global(const Context& c, const Lanes& lanes, uint32_t mask, uint32_t bytes, uint64_t low,
+                  uint64_t high, Use use) {
     Worker& w = *c.worker;
-    const uint32_t sectors = count_sectors(lanes, mask, bytes);
-    if (use != Use::kStore) w.counters.global_sectors_read += sectors;
-    if (use != Use::kLoad) w.counters.global_sectors_written += sectors;
+    ++w.counters.global_requests;
+    const uint32_t width = (1u << std::max(bytes / kSectorBytes, 1u)) - 1;
+    if (low / kLineBytes == high / kLineBytes) {
+        count_line(c, low / kLineBytes, sectors_of_line(lanes, mask, width), use);
+    } else {
+        Lines lines;
+        collect_lines(lanes, mask, width, lines);
+        for (uint32_t i = 0; i < lines.count; ++i)
+            count_line(c, lines.number[i], lines.sectors[i], use);
+    }
     if (!w.launch->request->want_footprint) return;
     for_lanes(mask, [&](uint32_t i) {
         if (use != Use::kStore) w.read.add(lanes.address[i], bytes);
@@ -130,7 +198,7 @@ bool resolve_global(const Context& c, const Op& op, const Lanes& lanes, uint32_t
             if (!global_lane(c, op, i, lanes.address[i], bytes, use, pointers[i])) return false;
         }
     }
-    if (counted) count_global(c, lanes, mask, bytes, use);
+    if (counted) count_global(c, lanes, mask, bytes, low, high, use);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ptx/interpreter.h"
 #include "ptx/ir.h"
 
 namespace ttt::ptx::exec {
@@ -102,9 +103,17 @@ struct Call {
     std::vector<Transfer> arguments, results;
 };
 
+// What one execution of an operation costs; see exec_cost.h.
+struct OpCost {
+    Unit unit = Unit::kNone;
+    uint8_t instructions = 0, special = 0;
+    uint32_t chain_loads = 0, chain_clocks = 0;  // of the basic block that begins here
+};
+
 struct FunctionCode {
     uint32_t function = kNowhere;  // index in Module::functions
     std::vector<Op> ops;
+    std::vector<OpCost> costs;                   // of each operation
     std::vector<std::vector<Dest>> dests;        // of vector loads and unpacking moves
     std::vector<std::vector<Source>> values;     // of vector stores and packing moves
     std::vector<std::vector<uint32_t>> targets;  // of brx.idx

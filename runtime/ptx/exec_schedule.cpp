@@ -69,12 +69,17 @@ void WarpRunner::enter_context(const Split& s) {
     context_.bank[0] = s.frame->registers.get();
 }
 
+uint64_t* WarpRunner::hits_of(const FunctionCode* code) {
+    return worker_.hits[static_cast<size_t>(code - program_.codes.data())].data();
+}
+
 void WarpRunner::execute(Split s, uint64_t& quantum) {
     constexpr uint64_t kSlice = 4096;  // then another split of the warp may run
     const uint64_t slice = std::min(quantum, kSlice);
     uint64_t issued = 0, threads = 0;
     enter_context(s);
     const Op* ops = context_.code->ops.data();
+    uint64_t* hits = hits_of(context_.code);
     uint32_t join_pc = joined_at(s);
     bool goes_on = true;
     while (goes_on) {
@@ -88,6 +93,7 @@ void WarpRunner::execute(Split s, uint64_t& quantum) {
                 preempt(s);
                 break;
             }
+            ++hits[s.pc];
             uint32_t mask = s.mask;
             if (op.guard != kNowhere) {
                 const uint32_t p = context_.predicate(op.guard);
@@ -112,6 +118,7 @@ void WarpRunner::execute(Split s, uint64_t& quantum) {
         if (goes_on) {
             enter_context(s);
             ops = context_.code->ops.data();
+            hits = hits_of(context_.code);
             join_pc = joined_at(s);
         }
     }

@@ -41,6 +41,7 @@ class WarpRunner {
     uint32_t new_join(Join join);
     uint32_t joined_at(const Split& s) const;
     void enter_context(const Split& s);
+    uint64_t* hits_of(const FunctionCode* code);
 
     Block& block_;
     Warp& warp_;

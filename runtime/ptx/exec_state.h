@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ptx/exec_footprint.h"
+#include "ptx/exec_line_cache.h"
 #include "ptx/exec_op.h"
 #include "ptx/interpreter.h"
 
@@ -91,8 +92,11 @@ struct Launch {
 struct Worker {
     Launch* launch = nullptr;
     Counters counters;
+    std::vector<std::vector<uint64_t>> hits;  // executions of each operation, per code
     std::vector<AllocationCache> caches;
     TouchedBytes read, written;
+    TouchedBytes sectors;  // of global memory, in units of 32 bytes
+    std::vector<std::unique_ptr<LineCache>> free_line_caches;
     std::optional<Fault> fault;
     uint64_t fault_block = 0;
     std::string printf_output;
@@ -108,6 +112,7 @@ struct Block {
     std::byte* shared = nullptr;
     uint32_t shared_bytes = 0;
     Barrier barriers[16];
+    std::unique_ptr<LineCache> lines;            // first-level cache, empty at the block's start
     std::vector<std::unique_ptr<Frame>> frames;  // in use
 };
 

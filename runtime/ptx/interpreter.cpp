@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ptx/exec_block.h"
+#include "ptx/exec_cost.h"
 #include "ptx/exec_decode.h"
 
 namespace ttt::ptx::exec {
@@ -119,12 +120,16 @@ Worker DecodedProgram::make_worker(Launch& launch) const {
     w.launch = &launch;
     w.caches.resize(code_->caches);
     w.free_frames.resize(code_->codes.size());
+    for (const FunctionCode& c : code_->codes) w.hits.emplace_back(c.ops.size());
     return w;
 }
 
 void add(Counters& to, const Counters& from) {
     to.thread_instructions += from.thread_instructions;
     to.warp_instructions += from.warp_instructions;
+    to.global_requests += from.global_requests;
+    to.global_lines += from.global_lines;
+    to.cold_sectors_read += from.cold_sectors_read;
     to.global_sectors_read += from.global_sectors_read;
     to.global_sectors_written += from.global_sectors_written;
     to.shared_accesses += from.shared_accesses;
@@ -151,16 +156,20 @@ LaunchResult DecodedProgram::run(AddressSpace& space, const LaunchRequest& reque
     for (uint64_t i = 1; i < threads; ++i) others.emplace_back([&w = workers[i]] { work(w); });
     work(workers[0]);
     for (std::thread& t : others) t.join();
-    TouchedBytes read, written;
+    TouchedBytes read, written, sectors;
     const Worker* first = nullptr;
     for (Worker& w : workers) {
         add(result.counters, w.counters);
+        for (size_t i = 0; i < w.hits.size(); ++i)
+            add_costs(code_->codes[i], w.hits[i], result.counters);
+        sectors.merge(w.sectors);
         result.printf_output += w.printf_output;
         read.merge(w.read);
         written.merge(w.written);
         if (w.fault && (first == nullptr || w.fault_block < first->fault_block)) first = &w;
     }
     if (first != nullptr) result.fault = first->fault;
+    result.counters.distinct_sectors = sectors.count();
     result.footprint = {read.ranges(), written.ranges()};
     return result;
 }

@@ -3,6 +3,7 @@
 // here (rules.md 1): pin first.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -64,11 +65,33 @@ class LoadedModule {
     virtual const Module& module() const = 0;
 };
 
+// Where a multiprocessor executes an instruction.
+enum class Unit : uint8_t {
+    kNone,     // nothing is left of it in the machine code
+    kFloat,    // single and half precision, and integer multiplication
+    kInteger,  // integer addition, logic, shifts, comparisons
+    kDouble,
+    kSpecial,  // reciprocals, transcendentals, most conversions
+    kMemory,   // loads, stores, atomics, shuffles
+    kControl,  // branches, calls, barriers
+};
+inline constexpr size_t kUnits = 7;
+
+// Summed over the blocks that ran. Per warp unless said otherwise; "sector" = 32 bytes.
 struct Counters {
     uint64_t thread_instructions = 0;  // executed by active threads, guard false not counted
-    uint64_t warp_instructions = 0;
-    uint64_t global_sectors_read = 0;  // 32-byte sectors per warp access
+    uint64_t warp_instructions = 0;    // of PTX
+    std::array<uint64_t, kUnits> machine = {};  // machine instructions they become, by Unit
+    // Along the dependence chains of the basic blocks run: loads from global memory, and clocks of
+    // everything else.
+    uint64_t chain_loads = 0, chain_clocks = 0;
+    uint64_t global_requests = 0;  // accesses of a warp to global memory
+    uint64_t global_lines = 0;     // 128-byte lines that they touch, each counted per access
+    uint64_t global_sectors_read = 0;
     uint64_t global_sectors_written = 0;
+    uint64_t cold_sectors_read = 0;  // of those read, the ones that the block's first-level cache
+                                     // does not hold
+    uint64_t distinct_sectors = 0;   // different ones in the whole launch, read or written
     uint64_t shared_accesses = 0;
     uint64_t barriers = 0;
     friend bool operator==(const Counters&, const Counters&) = default;
