@@ -1,5 +1,6 @@
-// Cost model: occupancy and roofline from instruction and sector counts. Clock of the emulated GPU,
-// proxy of the search. Deterministic; formulas in model.cpp name their source.
+// Cost model: occupancy, and a roofline with latencies from the interpreter's counts. Clock of the
+// emulated GPU. Deterministic; model.cpp names the source of each figure, and how far predictions
+// are from an H200 is in docs/results/cost_model.md.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,10 @@ struct Device {
              max_warps_per_sm = 64;
     uint32_t shared_per_sm = 233472, shared_per_block = 49152, shared_per_block_optin = 232448;
     uint64_t memory_bytes = 0;
-    double dram_gbps = 4300;  // GB/s
-    double issue_per_sm = 4;  // warp instructions per clock
-    double launch_ns = 2500;  // fixed cost of one launch on the device
+    double dram_gbps = 4300;   // GB/s
+    double l2_gbps = 5500;     // read; writes have half of it
+    double double_per_sm = 2;  // warp instructions per clock
+    double launch_ns = 2500;   // from the end of the work before to the first block
     bool integrated = false;
     uint32_t l2_bytes = 0;
 };
