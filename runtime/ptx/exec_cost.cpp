@@ -6,7 +6,7 @@
 namespace ttt::ptx::exec {
 namespace {
 
-enum class Operands : uint8_t { kAnyOperands, kInt, kFloat };
+enum class Operands : uint8_t { kAnyOperands, kInt, kSigned, kFloat };
 enum class Form : uint8_t {
     kAnyForm,
     kImmediate,  // the last operand is a literal
@@ -70,12 +70,23 @@ bool has_form(const Stmt& s, Form form) {
     return false;
 }
 
+bool has_operands(const Stmt& s, Operands operands) {
+    switch (operands) {
+        case Operands::kAnyOperands:
+            return true;
+        case Operands::kFloat:
+            return is_float(s.last_type());
+        case Operands::kInt:
+            return !is_float(s.last_type());
+        case Operands::kSigned:
+            return is_signed(s.last_type());
+    }
+    return false;
+}
+
 bool fits(const Row& row, const Stmt& s) {
-    if (row.op != s.op || (row.bits != 0 && row.bits != largest_bits(s))) return false;
-    if (row.operands != Operands::kAnyOperands &&
-        is_float(s.last_type()) != (row.operands == Operands::kFloat))
-        return false;
-    return has_form(s, row.form);
+    return row.op == s.op && (row.bits == 0 || row.bits == largest_bits(s)) &&
+           has_operands(s, row.operands) && has_form(s, row.form);
 }
 
 // Clocks from an instruction's issue to its result's use: public microbenchmarks of Ampere and
