@@ -77,12 +77,18 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 "
              "{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%d1];",
              "r1 r2 r3 r4 r5 r6 r7 r8", "d1"},
+        Form{"wmma.load.b.sync.aligned.col.m16n16k8.global.tf32 {%r1, %r2, %r3, %r4}, [%d1];",
+             "r1 r2 r3 r4", "d1"},
         Form{"wmma.store.d.sync.aligned.row.m16n16k16.global.f32 "
              "[%d1], {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8};",
              "", "d1 f1 f2 f3 f4 f5 f6 f7 f8"},
         Form{"wgmma.fence.sync.aligned;", "", ""},
         Form{"wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%r1, %r2, %r3, %r4}, %d1, %d2, %p1;",
              "r1 r2 r3 r4", "r1 r2 r3 r4 d1 d2 p1"},
+        Form{"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %d1, %d2, "
+             "%p1, "
+             "1, 1, 0, 0;",
+             "f1 f2 f3 f4", "f1 f2 f3 f4 d1 d2 p1"},
         Form{"multimem.ld_reduce.global.add.u32 %r1, [%d1];", "r1", "d1"},
         Form{"multimem.red.global.add.u32 [%d1], %r1;", "", "d1 r1"},
         Form{"mbarrier.init.shared.b64 [bar], %r1;", "", "r1"},
