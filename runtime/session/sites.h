@@ -27,9 +27,10 @@ struct Site {
     uint64_t observations = 0;  // launches whose parameters were looked at
     uint64_t samples = 0;       // launches that were timed
     double mean_ns = 0;
-    std::vector<std::byte> params;  // of the last observed launch
-    std::vector<uint8_t> stable;    // per parameter: equal in every observed launch
-    std::vector<Target> targets;    // of the last observed launch
+    std::vector<std::byte> params;           // of the last observed launch
+    std::vector<std::byte> reported_params;  // of the launch that SiteHot described
+    std::vector<uint8_t> stable;             // per parameter: equal in every observed launch
+    std::vector<Target> targets;             // of the last observed launch
 
     bool all_device_memory() const;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "session/driver_section.h"
@@ -99,18 +100,21 @@ void Trials::on_snapshot(const ipc::SnapshotRequest& m) {
     if (site == nullptr) return fail(m.site_id(), "unknown site");
     if (starved_) return fail(site->id, kStarved);
     if (shared_.config.mode == "observe") return fail(site->id, "mode is observe");
-    if (trial(site->id) != nullptr && trial(site->id)->job != nullptr)
+    Trial* t = trial(site->id);
+    if (t != nullptr && (t->wanted != nullptr || (t->job != nullptr && !t->ready)))
         return fail(site->id, "a snapshot is under way");
     ContextInfo* context = contexts_.find(site->context);
     if (context == nullptr || site->function == nullptr)
         return fail(site->id, "the site's context is gone");
+    if (t != nullptr && t->arena.base != 0 && t->context != context)
+        return fail(site->id, "the site moved to another context");
     auto job = std::make_unique<SnapshotJob>();
     job->site_id = site->id;
     job->context = context->context;
     job->grid = site->grid;
     job->block = site->block;
     job->shared = site->shared;
-    job->expected_params = site->params;
+    job->expected_params = site->reported_params;  // those that the regions' addresses are of
     job->must_equal = site->stable;
     const size_t count = m.regions() != nullptr ? m.regions()->size() : 0;
     for (size_t i = 0; i < count; ++i) {
@@ -135,17 +139,18 @@ void Trials::on_snapshot(const ipc::SnapshotRequest& m) {
         job->regions.push_back(std::move(region));
         job->pointers.push_back(std::move(fields));
     }
-    auto t = std::make_unique<Trial>();
+    if (t == nullptr) t = (trials_[site->id] = std::make_unique<Trial>()).get();
     t->site = site;
     t->context = context;
     t->function = site->function;
-    t->job = job.release();
-    if (Trial* old = trial(site->id)) t->variants = std::move(old->variants);
-    trials_[site->id] = std::move(t);
+    t->wanted = job.release();
     actions_.push_back({What::kPrepare, site->id, 0, 0, 0, 0, false, {}});
 }
 
-void Trials::prepare(Trial& t) {
+// A second snapshot of a site takes the first one's place, and its memory.
+bool Trials::prepare(Trial& t) {
+    if (t.job != nullptr && !try_release(t)) return false;
+    t.job = std::exchange(t.wanted, nullptr);
     SnapshotJob& job = *t.job;
     uint64_t cursor = 0;
     t.work.clear();
@@ -159,6 +164,7 @@ void Trials::prepare(Trial& t) {
         job.state.store(JobState::kWithdrawn);
         t.job = nullptr;
         fail(t.site->id, why);
+        return true;
     };
     if (starved_) return give_up(kStarved);
     if (arena_bytes_ + cursor > cap(*t.context))
@@ -185,6 +191,7 @@ void Trials::prepare(Trial& t) {
     t.snapshot_id = next_snapshot_++;
     recording_.push_back(&t);
     arm(*t.site->kernel);
+    return true;
 }
 
 // Publishes the jobs of every site of the kernel that waits for a launch. Every handle of the
@@ -485,8 +492,7 @@ bool Trials::run(Action& a, std::chrono::steady_clock::time_point until) {
     }
     switch (a.what) {
         case What::kPrepare:
-            if (t->job != nullptr && t->arena.base == 0) prepare(*t);
-            return true;
+            return t->wanted == nullptr || prepare(*t);
         case What::kTime:
             if (t->job != nullptr) return time_some(*t, a, until);
             link_.timing(a.site, a.variant, {}, {}, "no snapshot");
@@ -505,26 +511,26 @@ bool Trials::run(Action& a, std::chrono::steady_clock::time_point until) {
 }
 
 void Trials::release(Trial& t) {
+    t.wanted = nullptr;
+    if (!try_release(t)) actions_.push_back({What::kRelease, t.site->id, 0, 0, 0, 0, false, {}});
+}
+
+bool Trials::try_release(Trial& t) {
     if (t.job != nullptr) {
         JobState armed = JobState::kArmed;
         // A launching thread that has it right now writes to the arena: come back when it is
         // through.
         if (!t.job->state.compare_exchange_strong(armed, JobState::kWithdrawn) &&
-            armed == JobState::kTaking) {
-            actions_.push_back({What::kRelease, t.site->id, 0, 0, 0, 0, false, {}});
-            return;
-        }
+            armed == JobState::kTaking)
+            return false;
         std::erase(recording_, &t);
         arm(*t.site->kernel);
     }
     const DriverSection section(shared_, t.context->context, nullptr);
     if (section.ok() && t.arena.base != 0) {
         if (t.job != nullptr && t.job->state.load() != JobState::kWithdrawn &&
-            shared_.driver.cuEventQuery(t.job->done) == CUDA_ERROR_NOT_READY) {
-            actions_.push_back(
-                {What::kRelease, t.site->id, 0, 0, 0, 0, false, {}});  // copies still under way
-            return;
-        }
+            shared_.driver.cuEventQuery(t.job->done) == CUDA_ERROR_NOT_READY)
+            return false;  // copies still under way
         arena_bytes_ -= t.arena.bytes;
         destroy_arena(shared_.driver, t.arena, t.context->stream);
         for (CUevent e : {t.job->begin, t.job->end, t.job->done})
@@ -538,6 +544,7 @@ void Trials::release(Trial& t) {
         if (v.published == nullptr && v.module != nullptr && section.ok())
             shared_.driver.cuModuleUnload(v.module);
     std::erase_if(t.variants, [](const auto& v) { return v.second.published == nullptr; });
+    return true;
 }
 
 void Trials::drop(Trial& t, uint64_t id) {
@@ -557,12 +564,13 @@ bool Trials::give_memory_back() {
             if (a.what == What::kTime) link_.timing(a.site, a.variant, {}, {}, kStarved);
         std::erase_if(actions_, [](const Action& a) { return a.what == What::kTime; });
         for (auto& [id, t] : trials_) {
-            if (t->job != nullptr && !t->ready) fail(id, kStarved);
+            if (t->wanted != nullptr || (t->job != nullptr && !t->ready)) fail(id, kStarved);
+            t->wanted = nullptr;
             settled_.insert(id);
         }
     }
     for (auto& [id, t] : trials_)
-        if (!t->context->gone && t->arena.base != 0) release(*t);
+        if (!t->context->gone && t->arena.base != 0) try_release(*t);
     return arena_bytes_ == 0;
 }
 
@@ -597,6 +605,7 @@ void Trials::context_gone(CUcontext context) {
             if (v.published != nullptr) withdraw(*t, v.published);
         if (t->job != nullptr) t->job->state.store(JobState::kWithdrawn);
         std::erase(recording_, t.get());
+        t->wanted = nullptr;
         t->variants.clear();
         arena_bytes_ -= t->arena.bytes;
         t->arena = Arena{};  // the driver freed the rest with the context

@@ -42,7 +42,8 @@ struct Trial {
     ContextInfo* context = nullptr;
     Function* function = nullptr;  // the original, as launched when the snapshot was asked for
     Arena arena;
-    SnapshotJob* job = nullptr;  // never freed: a launching thread may still look at it
+    SnapshotJob* wanted = nullptr;  // asked for, not armed yet; takes the place of `job`
+    SnapshotJob* job = nullptr;     // never freed: a launching thread may still look at it
     uint64_t snapshot_id = 0;
     bool ready = false;  // the bytes are in the arena
     std::vector<uint64_t>
@@ -100,10 +101,11 @@ class Trials {
     void on_rollback(const ipc::Rollback& m);
     // actions: true when finished
     bool run(Action& a, std::chrono::steady_clock::time_point until);
-    void prepare(Trial& t);
+    bool prepare(Trial& t);
     bool time_some(Trial& t, Action& a, std::chrono::steady_clock::time_point until);
     void swap(Trial& t, const Action& a);
-    void release(Trial& t);
+    void release(Trial& t);      // now, or as soon as it can be
+    bool try_release(Trial& t);  // false: a launch or a copy still uses the arena
     void arm(const Kernel& kernel);
     void drop(Trial& t, uint64_t variant);
     void poll_recordings();

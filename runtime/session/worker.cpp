@@ -144,6 +144,7 @@ bool Worker::hot(const Site& site) const {
 
 void Worker::report(Site& site) {
     site.state = SiteState::kReported;
+    site.reported_params = site.params;
     link_.site_hot(site, sites_.launches(site), sites_.share(site));
     send_stats();
 }

@@ -1,7 +1,8 @@
 // Stands in for ttt-tuner: answers the session by a fixed script and writes what happened to
 // TTT_FAKE_LOG. TTT_FAKE chooses the behaviour: whole (default) | exit | garbage | silent |
 // rollback | bad_guard | observe_only | kill_at_swap | keep (takes the snapshot and does nothing
-// with it) | keep_all (nor answers when it is to let go).
+// with it) | keep_all (nor answers when it is to let go)
+// | again (has a second launch recorded before the swap).
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -49,7 +50,7 @@ void ask_snapshot(ipc::Channel& c, const ipc::SiteHot& s) {
     send(c, b, ipc::CreateSnapshotRequest(b, s.site_id(), b.CreateVector(regions)));
 }
 
-void offer_variant(ipc::Channel& c, const ipc::SnapshotReady& s) {
+void offer_variant(ipc::Channel& c, const ipc::SnapshotReady& s, bool timed) {
     flatbuffers::FlatBufferBuilder b;
     auto module =
         ipc::make_memfd("variant", std::as_bytes(std::span(kVariant, std::strlen(kVariant))));
@@ -67,6 +68,7 @@ void offer_variant(ipc::Channel& c, const ipc::SnapshotReady& s) {
     auto def = ipc::CreateVariantDef(b, s.site_id(), 1, b.CreateString("k"), std::strlen(kVariant),
                                      &grid, &block, 0, guard, b.CreateString("geometry"));
     send(c, b, def, module->get());
+    if (!timed) return;
     flatbuffers::FlatBufferBuilder t;
     send(c, t, ipc::CreateTimeRequest(t, s.site_id(), 1, 5, 5, 0.02));
 }
@@ -75,6 +77,9 @@ void swap(ipc::Channel& c, uint64_t site, bool canary) {
     flatbuffers::FlatBufferBuilder b;
     send(c, b, ipc::CreateSwapRequest(b, site, 1, canary));
 }
+
+std::vector<std::byte> g_hot;  // the last SiteHot
+int g_snapshots = 0;
 
 void answer(ipc::Channel& c, const ipc::Received& r) {
     const ipc::Message* m = r.message();
@@ -91,6 +96,7 @@ void answer(ipc::Channel& c, const ipc::Received& r) {
     if (const auto* p = m->payload_as_SiteHot()) {
         note("hot grid=%u stable=%d%d%d%d targets=%u", p->grid()->x(), p->stable()->Get(0),
              p->stable()->Get(1), p->stable()->Get(2), p->stable()->Get(3), p->targets()->size());
+        g_hot = r.bytes;
         if (g_mode != "observe_only") ask_snapshot(c, *p);
     }
     if (const auto* p = m->payload_as_SnapshotFailed())
@@ -102,11 +108,16 @@ void answer(ipc::Channel& c, const ipc::Received& r) {
             const auto* g = p->regions()->Get(i);
             if (g->pre_offset() % 256 != g->address() % 256) note("misaligned region %u", i);
         }
-        if (g_mode != "keep" && g_mode != "keep_all") offer_variant(c, *p);
+        if (g_mode == "keep" || g_mode == "keep_all") return;
+        offer_variant(c, *p, ++g_snapshots == 1);
+        if (g_snapshots == 2) swap(c, p->site_id(), true);
     }
     if (const auto* p = m->payload_as_TimingResult()) {
         note("timing pairs=%u error=%s", p->original_ns()->size(), p->error()->c_str());
-        if (p->error()->size() == 0) swap(c, p->site_id(), true);
+        if (g_mode == "again")
+            ask_snapshot(c, *ipc::GetMessage(g_hot.data())->payload_as_SiteHot());
+        else if (p->error()->size() == 0)
+            swap(c, p->site_id(), true);
         if (g_mode == "kill_at_swap") _exit(0);
     }
     if (const auto* p = m->payload_as_SwapResult())

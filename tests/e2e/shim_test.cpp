@@ -318,6 +318,19 @@ TEST(ShimTuner, VariantThatFailsToLaunchIsRetiredAndHidden) {
         << fake.text();
 }
 
+TEST(ShimTuner, ASecondLaunchIsRecordedInTheFirstOnesPlace) {
+    const Fake fake("again");
+    const Outcome r = run("shim-probe serve 2500", fake.environment);
+    EXPECT_EQ(r.number("result"), 0) << r.text;
+    const std::string log = fake.text();
+    const size_t first = log.find("snapshot regions=3"), released = log.find("released"),
+                 second = log.find("snapshot regions=3", first + 1);
+    ASSERT_NE(second, std::string::npos) << log;
+    EXPECT_LT(released, second) << "both at once: " << log;
+    EXPECT_NE(log.find("swap published=1"), std::string::npos) << log;
+    EXPECT_EQ(r.number("variants_live"), 1) << log;
+}
+
 TEST(ShimMemory, OutOfMemoryGivesOursBackAndTriesOnceMore) {
     const Fake fake("keep");
     const Outcome r =

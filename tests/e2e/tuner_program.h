@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "e2e/tuner_kernels.h"
@@ -67,7 +68,7 @@ class Program {
     }
     void hello(const std::string& mode = "apply", uint32_t protocol = ipc::kProtocolVersion) {
         flatbuffers::FlatBufferBuilder b;
-        send(b, ipc::CreateHelloDirect(b, protocol, ::getpid(), "test", mode.c_str(), 60.0,
+        send(b, ipc::CreateHelloDirect(b, protocol, ::getpid(), "test", mode.c_str(), 0.0,
                                        report_.c_str(), "emulated", "", 90, 132, 13000, true, false,
                                        uint64_t{1} << 30));
     }
@@ -100,7 +101,7 @@ class Program {
     }
     // What the session answers to a request for a snapshot; `post` may lie about what the launch
     // wrote.
-    void snapshot_ready(const std::vector<std::byte>& arena) {
+    void snapshot_ready(const std::vector<std::byte>& arena, uint64_t id) {
         const measure::Snapshot s = k::snapshot();
         auto fd = ipc::make_memfd("arena", arena);
         ASSERT_TRUE(fd.ok());
@@ -110,7 +111,7 @@ class Program {
                                      s.launch.params.size());
         auto regions = b.CreateVector(wire::records(b, s.regions));
         send(b,
-             ipc::CreateSnapshotReady(b, 1, 9, &grid, &block, 0, params, regions, s.arena_bytes,
+             ipc::CreateSnapshotReady(b, 1, id, &grid, &block, 0, params, regions, s.arena_bytes,
                                       true, 5000),
              fd->get());
     }
@@ -147,6 +148,8 @@ class Program {
             return 2.0;
         };
         double live = 2.0;
+        // What the second request for a snapshot gets; nullopt: no answer.
+        std::optional<std::vector<std::byte>> later_arena = k::arena_bytes();
         std::function<void()> meanwhile;  // called every few milliseconds
     };
     std::string play(const Script& script, int seconds = 120) {
@@ -160,7 +163,11 @@ class Program {
             const ipc::Message& m = *(*r)->message();
             ++seen_[ipc::payload_name(m.payload_type())];
             if (const auto* p = m.payload_as_SiteDone()) return std::string(ipc::text(p->reason()));
-            if (m.payload_as_SnapshotRequest() != nullptr) snapshot_ready(script.arena);
+            if (m.payload_as_SnapshotRequest() != nullptr) {
+                const bool later = seen_["SnapshotRequest"] > 1;
+                if (!later) snapshot_ready(script.arena, 9);
+                if (later && script.later_arena) snapshot_ready(*script.later_arena, 10);
+            }
             if (const auto* p = m.payload_as_VariantDef()) {
                 recipes[p->variant_id()] = std::string(ipc::text(p->recipe()));
                 EXPECT_TRUE((*r)->fd.valid());

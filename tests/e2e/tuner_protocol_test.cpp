@@ -72,6 +72,44 @@ TEST(TunerProtocol, CanaryThatDoesNotConfirmIsRolledBack) {
     EXPECT_EQ(p.site()["state"], "rolled_back");
 }
 
+TEST(TunerProtocol, TheLeaderIsProvenOnALaterLaunchToo) {
+    Program p;
+    p.announce();
+    p.play({});
+    EXPECT_EQ(p.seen("SnapshotRequest"), 2);
+    p.end();
+    p.wait_exit();
+    EXPECT_EQ(p.site()["state"], "committed");
+    EXPECT_NE(p.site()["notes"].dump().find("on a later launch: accept"), std::string::npos)
+        << p.site()["notes"].dump();
+}
+
+TEST(TunerProtocol, ALaterLaunchWithOtherBitsEndsTheSiteUnswapped) {
+    Program p;
+    p.announce();
+    Program::Script script;
+    (*script.later_arena)[3 * k::kBytes] ^= std::byte{1};  // the sum that the launch wrote
+    const std::string reason = p.play(script);
+    EXPECT_NE(reason.find("on a later launch"), std::string::npos) << reason;
+    EXPECT_EQ(p.seen("SwapRequest"), 0);
+    p.end();
+    p.wait_exit();
+    EXPECT_EQ(p.site()["state"], "ineligible");
+}
+
+TEST(TunerProtocol, AProgramThatLaunchesNoMoreIsSwappedWithANote) {
+    Program p;
+    p.announce();
+    Program::Script script;
+    script.later_arena.reset();
+    p.play(script);
+    p.end();
+    p.wait_exit();
+    EXPECT_EQ(p.site()["state"], "committed");
+    EXPECT_NE(p.site()["notes"].dump().find("no later one came"), std::string::npos)
+        << p.site()["notes"].dump();
+}
+
 TEST(TunerProtocol, SecondRunTakesTheStoredWinner) {
     Program p;
     p.announce();

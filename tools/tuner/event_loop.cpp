@@ -144,6 +144,7 @@ Status EventLoop::handle(const ipc::Message& m, Fd fd) {
             return on_snapshot(*m.payload_as_SnapshotReady(), std::move(fd));
         case ipc::Payload::SnapshotFailed: {
             const auto* p = m.payload_as_SnapshotFailed();
+            if (link_->post_no_snapshot(p->site_id(), text(p->reason()))) return ok_status();
             if (waiting_.erase(p->site_id()) != 0)
                 finish(p->site_id(), "failed", "no snapshot: " + text(p->reason()));
             return ok_status();
@@ -262,22 +263,26 @@ void EventLoop::ask_for_snapshots() {
 }
 
 Status EventLoop::on_snapshot(const ipc::SnapshotReady& m, Fd fd) {
+    const bool later = link_->later_snapshot_asked(m.site_id());
     auto it = waiting_.find(m.site_id());
-    if (it == waiting_.end() || !it->second.asked)
+    if (!later && (it == waiting_.end() || !it->second.asked))
         return make_error(Code::kProtocol, "a snapshot that was not asked for");
     if (!fd.valid()) return make_error(Code::kProtocol, "a snapshot without a descriptor");
     TTT_TRY(measure::Snapshot snapshot, wire::snapshot(m.grid(), m.block(), m.shared(), m.params(),
                                                        m.regions(), m.arena_bytes()));
-    Waiting w = std::move(it->second);
-    waiting_.erase(it);
-    if (snapshot.launch.params.size() < w.site.launch.params.size() ||
-        snapshot.regions.size() != w.eligibility.regions.size())
-        return make_error(Code::kProtocol, "a snapshot of another launch");
     auto arena = std::make_shared<ArenaFd>(std::move(fd));
     std::erase_if(arenas_, [](const auto& a) { return a.expired(); });
     arenas_.push_back(arena);
-    enqueue(std::move(w), Recorded{m.snapshot_id(), std::move(snapshot), m.host_arena(),
-                                   m.original_ns(), std::move(arena)});
+    Recorded recorded{m.snapshot_id(), std::move(snapshot), m.host_arena(), m.original_ns(),
+                      std::move(arena)};
+    if (later) return link_->post_snapshot(m.site_id(), std::move(recorded)), ok_status();
+    Waiting w = std::move(it->second);
+    waiting_.erase(it);
+    const measure::Snapshot& taken = recorded.snapshot;
+    if (taken.launch.params.size() < w.site.launch.params.size() ||
+        taken.regions.size() != w.eligibility.regions.size())
+        return make_error(Code::kProtocol, "a snapshot of another launch");
+    enqueue(std::move(w), std::move(recorded));
     return ok_status();
 }
 

@@ -62,6 +62,50 @@ Status ProgramLink::request_snapshot(uint64_t site, const std::vector<measure::R
     return send(b, ipc::CreateSnapshotRequest(b, site, records));
 }
 
+Result<Recorded> ProgramLink::later_snapshot(uint64_t site,
+                                             const std::vector<measure::Region>& regions,
+                                             Clock::time_point deadline) {
+    {
+        std::lock_guard lock(mutex_);
+        later_asked_[site] = Asked::kWaiting;
+    }
+    TTT_CHECK_OK(request_snapshot(site, regions));
+    auto later = wait(later_, {site, 0}, deadline);
+    std::lock_guard lock(mutex_);
+    if (!later.ok()) {
+        if (auto it = later_asked_.find(site); it != later_asked_.end())
+            it->second = Asked::kGivenUp;
+        return std::move(later).error();
+    }
+    if (!later->recorded) return make_error(Code::kExhausted, later->error);
+    return std::move(*later->recorded);
+}
+
+bool ProgramLink::post_snapshot(uint64_t site, Recorded recorded) {
+    std::lock_guard lock(mutex_);
+    const auto it = later_asked_.find(site);
+    if (it == later_asked_.end()) return false;
+    if (it->second == Asked::kWaiting) later_[{site, 0}] = {std::move(recorded), {}};
+    later_asked_.erase(it);
+    arrived_.notify_all();
+    return true;
+}
+
+bool ProgramLink::post_no_snapshot(uint64_t site, std::string reason) {
+    std::lock_guard lock(mutex_);
+    const auto it = later_asked_.find(site);
+    if (it == later_asked_.end()) return false;
+    if (it->second == Asked::kWaiting) later_[{site, 0}] = {std::nullopt, std::move(reason)};
+    later_asked_.erase(it);
+    arrived_.notify_all();
+    return true;
+}
+
+bool ProgramLink::later_snapshot_asked(uint64_t site) const {
+    std::lock_guard lock(mutex_);
+    return later_asked_.contains(site);
+}
+
 Status ProgramLink::define_variant(uint64_t site, uint64_t variant, const ProvenVariant& v) {
     TTT_TRY(const Fd image, ipc::make_memfd("ttt-variant", v.compiled.image));
     Builder b;

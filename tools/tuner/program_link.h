@@ -32,6 +32,10 @@ class ProgramLink {
     explicit ProgramLink(ipc::Channel& channel) : channel_(channel) {}
 
     Status request_snapshot(uint64_t site, const std::vector<measure::Region>& regions);
+    // Another launch of a site whose first snapshot is not needed any more; its memory is let go.
+    // kTimeout: none came; kExhausted: the session says why it cannot.
+    Result<Recorded> later_snapshot(uint64_t site, const std::vector<measure::Region>& regions,
+                                    Clock::time_point deadline);
     Status define_variant(uint64_t site, uint64_t variant, const ProvenVariant& v);
     // Error: kTimeout at the deadline, kIo when the program is gone.
     Result<Timing> time(uint64_t site, uint64_t variant, uint32_t min_pairs, uint32_t max_pairs,
@@ -48,6 +52,10 @@ class ProgramLink {
     // ---- event loop ----
     void post(const ipc::TimingResult& m);
     void post(const ipc::SwapResult& m);
+    // Answers to later_snapshot; false: not asked for by it. What comes too late is dropped.
+    bool post_snapshot(uint64_t site, Recorded recorded);
+    bool post_no_snapshot(uint64_t site, std::string reason);
+    bool later_snapshot_asked(uint64_t site) const;
     void launches_seen(uint64_t total);
     void closed();
 
@@ -74,6 +82,13 @@ class ProgramLink {
     ipc::Channel& channel_;
     mutable std::mutex mutex_;
     std::condition_variable arrived_;
+    struct Later {
+        std::optional<Recorded> recorded;
+        std::string error;
+    };
+    enum class Asked : uint8_t { kWaiting, kGivenUp };
+    std::map<uint64_t, Asked> later_asked_;  // by site, until the session answers
+    std::map<Key, Later> later_;
     std::map<Key, Timing> timings_;
     std::map<Key, Swapped> swaps_;
     bool closed_ = false;

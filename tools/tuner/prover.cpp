@@ -258,6 +258,15 @@ Verdict Prover::soak(const ProvenVariant& v, uint32_t launches,
     return verdict;
 }
 
+Verdict Prover::prove_again(const ProvenVariant& v) {
+    const uint64_t module = next_module_++;
+    auto loaded = sandbox_.load(module, v.compiled.image, v.compiled.entry);
+    if (!loaded.ok()) return unknown(Gate::kBits, loaded.error().str());
+    Verdict verdict = replay_all(module, v, false, nullptr);
+    sandbox_.unload(module);
+    return verdict;
+}
+
 Verdict Prover::matches_recording(const compile::Compiled& c, Gate gate) {
     const uint64_t module = next_module_++;
     ProvenVariant v;

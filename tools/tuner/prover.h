@@ -49,6 +49,8 @@ class Prover {
     // `until`.
     referee::Verdict soak(const ProvenVariant& variant, uint32_t launches,
                           std::chrono::steady_clock::time_point until);
+    // The sandbox part of the proof once more, on the snapshot the sandbox has now.
+    referee::Verdict prove_again(const ProvenVariant& variant);
     // Replays `image` once on the snapshot: does it give the recorded bytes?
     referee::Verdict matches_recording(const compile::Compiled& compiled, referee::Gate gate);
     const std::vector<std::string>& notes() const { return notes_; }

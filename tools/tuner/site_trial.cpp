@@ -25,6 +25,7 @@ constexpr uint64_t kOracleBytes = uint64_t{256} << 20;
 constexpr auto kQuiet = std::chrono::milliseconds(300);
 constexpr auto kSwapPatience = std::chrono::seconds(30);
 constexpr auto kPublishTime = std::chrono::seconds(15);
+constexpr auto kLaterLaunch = std::chrono::seconds(10);  // wait for a second launch to record
 constexpr uint32_t kSoakLaunches = 1000;
 
 std::string outcome_name(Outcome o) {
@@ -409,12 +410,57 @@ SiteTrial::End SiteTrial::publish() {
     note("before the swap: " + soaked.evidence);
     if (soaked.outcome != Outcome::kAccept)
         return {"kept", "the leader failed a longer run: " + soaked.evidence};
+    if (auto e = later_launch()) return *e;
     services_.ledger.update(site_.id,
                             [&](SiteRecord& r) { r.from = stored_ ? "store" : "search"; });
     if (services_.program.mode != "apply")
         return {"validated",
                 "mode is " + services_.program.mode + ": proven and faster, not swapped"};
     return swap_in(*leader_, leader_speedup_);
+}
+
+// One recorded launch may be special. The leader must give the bits of a later one too; a program
+// that makes none is served by what poison and perturbed inputs have shown.
+std::optional<SiteTrial::End> SiteTrial::later_launch() {
+    if (services_.program.foreground > 0) {
+        note("proven on one recorded launch: the program waits in it");
+        return std::nullopt;
+    }
+    // The first snapshot's memory goes before that of the second is taken.
+    services_.sandbox.use(nullptr);
+    recorded_.arena->close();
+    const auto patience = services_.program.emulated ? kLaterLaunch / 3 : kLaterLaunch;
+    auto later =
+        services_.link.later_snapshot(site_.id, eligibility_.regions, Clock::now() + patience);
+    if (!later.ok() && later.error().code != Code::kTimeout)
+        return End{"kept", "no second snapshot: " + later.error().message};
+    const measure::Launch* l = later.ok() ? &later->snapshot.launch : nullptr;
+    const bool usable = l != nullptr &&
+                        later->snapshot.regions.size() == recorded_.snapshot.regions.size() &&
+                        l->params.size() == launch().params.size() &&
+                        leader_->guard.holds(l->grid, l->block, l->dynamic_shared, l->params);
+    if (!usable) {
+        note(fmt::format("proven on one recorded launch, with poison and perturbed inputs: {}",
+                         l != nullptr ? "a later one is outside the guard" : "no later one came"));
+        return std::nullopt;
+    }
+    recorded_ = std::move(*later);
+    services_.sandbox.use(&recorded_);
+    deadline_ = std::max(deadline_, Clock::now() + kPublishTime);
+    if (auto e = fidelity()) {
+        e->reason = "on a later launch: " + e->reason;
+        return e;
+    }
+    const Verdict v = prover_->prove_again(*leader_);
+    note(fmt::format("on a later launch: {}: {}", outcome_name(v.outcome), v.evidence));
+    if (v.outcome == Outcome::kAccept) return std::nullopt;
+    services_.ledger.update(site_.id, [&](SiteRecord& r) {
+        r.verdicts.push_back({leader_->recipe, std::string(referee::name(v.gate)),
+                              outcome_name(v.outcome), "on a later launch: " + v.evidence,
+                              leader_speedup_});
+    });
+    return End{"kept", fmt::format("the leader failed gate {} on a later launch: {}",
+                                   referee::name(v.gate), v.evidence)};
 }
 
 SiteTrial::End SiteTrial::swap_in(ProvenVariant& v, double speedup) {

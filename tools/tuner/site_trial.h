@@ -63,6 +63,7 @@ class SiteTrial {
     void time_round(std::vector<std::pair<xform::Recipe, ProvenVariant>> proven);
     referee::Verdict time_one(const ProvenVariant& v, double* speedup);
     End publish();
+    std::optional<End> later_launch();
     End swap_in(ProvenVariant& v, double speedup);
     void row(const xform::Recipe& recipe, const referee::Verdict& verdict, double speedup);
     void end(const End& e);
