@@ -57,6 +57,13 @@ bool make_vmm(const Driver& d, CUdevice device, uint64_t bytes, Arena& a) {
 
 }  // namespace
 
+uint64_t place_in_arena(uint64_t* cursor, uint64_t address, uint64_t bytes) {
+    constexpr uint64_t kAlign = 256;
+    const uint64_t offset = (*cursor + kAlign - 1) / kAlign * kAlign + address % kAlign;
+    *cursor = offset + bytes;
+    return offset;
+}
+
 Result<Arena> make_arena(const Driver& d, CUdevice device, uint64_t bytes, bool vmm_export) {
     Arena a;
     if (vmm_export && make_vmm(d, device, bytes, a)) return a;

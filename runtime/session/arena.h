@@ -14,6 +14,11 @@ struct Arena {
     CUmemGenericAllocationHandle handle = 0;
 };
 
+// Offset for the copy of a region that lies at `address`, at or after *cursor, which moves past it.
+// Keeps the address's place within 256 bytes, so that every alignment the kernel can see is the
+// original's.
+uint64_t place_in_arena(uint64_t* cursor, uint64_t address, uint64_t bytes);
+
 // `vmm_export`: the device can export. Falls back to plain memory when exporting fails for whatever
 // reason.
 Result<Arena> make_arena(const Driver& driver, CUdevice device, uint64_t bytes, bool vmm_export);

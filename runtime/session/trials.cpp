@@ -22,14 +22,6 @@ Dim3 dim(const ipc::Dim3* d, const Dim3& otherwise) {
                                                                      : otherwise;
 }
 
-// Keeps the address's place within 256 bytes, so that every alignment the kernel can see is the
-// original's.
-uint64_t place(uint64_t* cursor, uint64_t address, uint64_t bytes) {
-    const uint64_t offset = (*cursor + kAlign - 1) / kAlign * kAlign + address % kAlign;
-    *cursor = offset + bytes;
-    return offset;
-}
-
 constexpr char kStarved[] = "the program ran out of device memory: nothing more is tried";
 
 std::string_view text(const flatbuffers::String* s) {
@@ -153,12 +145,11 @@ bool Trials::prepare(Trial& t) {
     t.job = std::exchange(t.wanted, nullptr);
     SnapshotJob& job = *t.job;
     uint64_t cursor = 0;
-    t.work.clear();
     for (auto& r : job.regions) {
-        r.pre_offset = place(&cursor, r.address, r.bytes);
-        r.post_offset = r.written ? place(&cursor, r.address, r.bytes) : measure::kNoBytes;
-        t.work.push_back(r.written ? place(&cursor, r.address, r.bytes) : r.pre_offset);
+        r.pre_offset = place_in_arena(&cursor, r.address, r.bytes);
+        r.post_offset = r.written ? place_in_arena(&cursor, r.address, r.bytes) : measure::kNoBytes;
     }
+    cursor = place_copies(t, job, cursor);
     cursor = std::max<uint64_t>(cursor, kAlign);
     auto give_up = [&](std::string_view why) {
         job.state.store(JobState::kWithdrawn);
@@ -372,103 +363,6 @@ void Trials::attribute_changed(const Registry::Change& c) {
         for (auto& [vid, v] : t->variants)
             if (section.ok() && v.function != nullptr) mirror(*c.kernel, v);
     }
-}
-
-double Trials::cost(const Action& a) {
-    Trial* t = trial(a.site);
-    if (t == nullptr) return 0;
-    if (a.what != What::kTime) return 0;
-    return t->site->mean_ns * batch_for(*t);
-}
-
-uint32_t Trials::batch_for(const Trial& t) const {
-    for (const auto& r : t.job->regions)
-        if (r.read && r.written) return 1;  // every timed launch starts from the recorded bytes
-    const double target =
-        lease_.held() ? 100e3 : static_cast<double>(shared_.config.slice_us) * 1e3;
-    const double kernel = std::max(t.site->mean_ns, 500.0);
-    return static_cast<uint32_t>(std::clamp(target / kernel, 1.0, 32.0));
-}
-
-Result<double> Trials::time_once(Trial& t, CUfunction f, const Dim3& g, const Dim3& b,
-                                 uint32_t shared, std::span<const std::byte> params,
-                                 uint32_t batch) {
-    const Driver& d = shared_.driver;
-    const CUstream stream = t.context->stream;
-    auto ok = [](CUresult r) { return r == CUDA_SUCCESS; };
-    for (size_t i = 0; i < t.job->regions.size(); ++i) {
-        const measure::Region& r = t.job->regions[i];
-        if (r.written && !ok(d.cuMemcpyDtoDAsync_v2(t.arena.base + t.work[i],
-                                                    t.arena.base + r.pre_offset, r.bytes, stream)))
-            return make_error(Code::kDriver, "restoring the working copy failed");
-    }
-    size_t size = params.size();
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(params.data()),
-                     CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-    bool good = ok(d.cuEventRecord(t.context->begin, stream));
-    for (uint32_t i = 0; good && i < batch; ++i)
-        good = ok(d.cuLaunchKernel(f, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream, nullptr,
-                                   size != 0 ? extra : nullptr));
-    good = good && ok(d.cuEventRecord(t.context->end, stream));
-    good = ok(d.cuStreamSynchronize(stream)) && good;
-    float ms = 0;
-    if (!good || !ok(d.cuEventElapsedTime(&ms, t.context->begin, t.context->end)))
-        return make_error(Code::kDriver, "a timed launch failed");
-    return static_cast<double>(ms) * 1e6 / batch;
-}
-
-bool Trials::time_some(Trial& t, Action& a, std::chrono::steady_clock::time_point until) {
-    auto it = t.variants.find(a.variant);
-    std::vector<double> original, changed;
-    auto report = [&](std::string_view error) {
-        for (const measure::Pair& p : a.pairs) {
-            original.push_back(p.original_ns);
-            changed.push_back(p.variant_ns);
-        }
-        link_.timing(a.site, a.variant, original, changed, error);
-        return true;
-    };
-    if (it == t.variants.end() || !t.ready) return report("no such variant or no snapshot");
-    Variant& v = it->second;
-    const Module* module = t.site->kernel->module;
-    measure::Launch launch{t.job->grid, t.job->block, t.job->shared, t.job->params};
-    std::vector<measure::Region> regions = t.job->regions;
-    std::vector<uint64_t> bases;
-    for (size_t i = 0; i < regions.size(); ++i) {
-        regions[i].address = t.job->addresses[i];
-        bases.push_back(t.arena.base + t.work[i]);
-    }
-    const std::vector<std::byte> params = measure::relocate(launch, regions, bases);
-    const uint32_t batch = batch_for(t);
-    do {
-        const DriverSection section(shared_, t.context->context,
-                                    module != nullptr ? module->handle : nullptr);
-        if (!section.ok() || t.function->valid_epoch.load() == 0)
-            return report("the program dropped the kernel");
-        if (t.function->valid_epoch.load() != shared_.functions.epoch())
-            return false;  // renewed in a moment
-        const Status loaded = load(t, v);
-        if (!loaded.ok()) return report(loaded.error().message);
-        // Alternating order: whoever comes second finds the caches warmer.
-        measure::Pair pair{};
-        for (int side = 0; side < 2; ++side) {
-            const bool run_variant = (side == 1) != (a.pairs.size() % 2 == 1);
-            auto ns = run_variant
-                          ? time_once(t, v.function, v.grid, v.block, v.shared, params, batch)
-                          : time_once(t, t.function->handle, t.job->grid, t.job->block,
-                                      t.job->shared, params, batch);
-            if (!ns.ok()) return report(ns.error().message);
-            (run_variant ? pair.variant_ns : pair.original_ns) = *ns;
-        }
-        a.pairs.push_back(pair);
-        const uint32_t least = std::max(a.min_pairs, 1u),
-                       most = std::clamp(a.max_pairs, least, 10000u);
-        if (a.pairs.size() >= most ||
-            (a.pairs.size() >= least && measure::decide(measure::speedup(a.pairs), a.threshold,
-                                                        least, most) != measure::Decision::kMore))
-            return report("");
-    } while (std::chrono::steady_clock::now() < until && lease_.granted(t.site->mean_ns * batch));
-    return false;
 }
 
 void Trials::step(std::chrono::nanoseconds budget) {

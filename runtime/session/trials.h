@@ -46,8 +46,10 @@ struct Trial {
     SnapshotJob* job = nullptr;     // never freed: a launching thread may still look at it
     uint64_t snapshot_id = 0;
     bool ready = false;  // the bytes are in the arena
-    std::vector<uint64_t>
-        work;  // per region: offset of the working copy, or of the pre-image if never written
+    // Per working copy and region: its offset in the arena; that of the pre-image where the region
+    // is never written. More than one copy only for a kernel that writes what it reads: launches
+    // timed together must each find the recorded bytes.
+    std::vector<std::vector<uint64_t>> work;
     std::map<uint64_t, Variant> variants;
 };
 
@@ -118,8 +120,12 @@ class Trials {
     Status load(Trial& t, Variant& v);
     void mirror(const Kernel& k, const Variant& v);
     Result<double> time_once(Trial& t, CUfunction f, const Dim3& grid, const Dim3& block,
-                             uint32_t shared, std::span<const std::byte> params, uint32_t batch);
+                             uint32_t shared, const std::vector<std::vector<std::byte>>& params,
+                             uint32_t batch);
     uint32_t batch_for(const Trial& t) const;
+    // Adds working copies after `cursor`, the end of the snapshot; returns the new end.
+    uint64_t place_copies(Trial& t, const SnapshotJob& job, uint64_t cursor) const;
+    Status restore(Trial& t, size_t copies);
     bool publish(Trial& t, Variant& v, DispatchMode mode, std::string* problem);
     void withdraw(Trial& t, const Dispatch* d);
     void fail(uint64_t site, std::string_view reason);

@@ -419,6 +419,7 @@ int serve(int ms) {
     const ttt_status_info s = status();
     show("result", worst);
     show("launches", made);
+    show("driver_launches", null_launches());
     show("variants_live", s.variants_live);
     show("variant_launches", s.variant_launches);
     show("tuner", static_cast<uint64_t>(s.tuner_connected));

@@ -260,6 +260,15 @@ TEST(ShimTuner, WholeLifeOfASite) {
     EXPECT_GT(r.number("variant_launches"), 16);
 }
 
+TEST(ShimTuner, ShortKernelsAreTimedTogetherAlsoWhenTheyWorkInPlace) {
+    const Fake fake("whole");
+    const Outcome r = run("shim-probe serve 1500", fake.environment + "TTT_SLICE_US=40");
+    const std::string log = fake.text();
+    ASSERT_NE(log.find("timing pairs=5 error=\n"), std::string::npos) << log;
+    // The null driver's kernels take 10 us: four to a slice, each on a copy of its own.
+    EXPECT_GE(r.number("driver_launches") - r.number("launches"), 5 * 2 * 4) << r.text;
+}
+
 TEST(ShimTuner, RollBackRestoresTheOriginal) {
     const Fake fake("rollback");
     const Outcome r = run("shim-probe serve 2500", fake.environment);
