@@ -101,7 +101,7 @@ class Program {
     }
     // What the session answers to a request for a snapshot; `post` may lie about what the launch
     // wrote.
-    void snapshot_ready(const std::vector<std::byte>& arena, uint64_t id) {
+    void snapshot_ready(const std::vector<std::byte>& arena, uint64_t id = 9) {
         const measure::Snapshot s = k::snapshot();
         auto fd = ipc::make_memfd("arena", arena);
         ASSERT_TRUE(fd.ok());

@@ -451,7 +451,9 @@ std::optional<SiteTrial::End> SiteTrial::later_launch() {
         e->reason = "on a later launch: " + e->reason;
         return e;
     }
-    const Verdict v = prover_->prove_again(*leader_);
+    Verdict v = prover_->prove_again(*leader_);
+    // A sandbox killed from outside once says nothing about the leader.
+    if (v.gate == Gate::kFault) v = prover_->prove_again(*leader_);
     note(fmt::format("on a later launch: {}: {}", outcome_name(v.outcome), v.evidence));
     if (v.outcome == Outcome::kAccept) return std::nullopt;
     services_.ledger.update(site_.id, [&](SiteRecord& r) {
