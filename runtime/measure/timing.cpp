@@ -7,16 +7,14 @@
 namespace ttt::measure {
 namespace {
 
-constexpr double kTail = 0.025;  // of each side of the 95 % interval
-
 double median_of_sorted(const std::vector<double>& v) {
     const size_t n = v.size();
     return n % 2 == 1 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
 }
 
-// Largest k with P(Binomial(n, 1/2) < k) <= kTail: the k-th smallest value (1-based) is then a
-// lower bound of the median with 97.5 % confidence whatever the distribution. 0 = too few values.
-size_t binomial_rank(size_t n) {
+// Largest k with P(Binomial(n, 1/2) < k) <= tail: the k-th smallest value (1-based) is then a
+// lower bound of the median with confidence 1 - tail whatever the distribution. 0 = too few values.
+size_t binomial_rank(size_t n, double tail) {
     const double log_half_n = static_cast<double>(n) * std::log(0.5);
     const double log_n_factorial = std::lgamma(static_cast<double>(n) + 1);
     double below = 0;
@@ -24,7 +22,7 @@ size_t binomial_rank(size_t n) {
         const double x = static_cast<double>(k);
         below += std::exp(log_n_factorial - std::lgamma(x + 1) -
                           std::lgamma(static_cast<double>(n) - x + 1) + log_half_n);
-        if (below > kTail) return k;
+        if (below > tail) return k;
     }
     return 0;
 }
@@ -33,7 +31,7 @@ bool usable(double ns) { return std::isfinite(ns) && ns > 0; }
 
 }  // namespace
 
-Speedup speedup(std::span<const Pair> pairs) {
+Speedup speedup(std::span<const Pair> pairs, double tail) {
     std::vector<double> ratios, originals, variants;
     for (const Pair& pair : pairs) {
         if (!usable(pair.original_ns) || !usable(pair.variant_ns)) continue;
@@ -52,7 +50,7 @@ Speedup speedup(std::span<const Pair> pairs) {
     s.median = median_of_sorted(ratios);
     s.original_median_ns = median_of_sorted(originals);
     s.variant_median_ns = median_of_sorted(variants);
-    const size_t rank = binomial_rank(ratios.size());
+    const size_t rank = binomial_rank(ratios.size(), tail);
     // Five pairs or fewer cannot bound a median at this confidence: say so by an unbounded
     // interval.
     s.low = rank == 0 ? 0 : ratios[rank - 1];

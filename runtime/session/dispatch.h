@@ -17,7 +17,7 @@
 namespace ttt::session {
 
 enum class DispatchMode : uint32_t {
-    kCanary,   // measured launches alternate; all others are the original's
+    kCanary,   // timed launches alternate; all others are the original's
     kWaiting,  // canary over, the tuner decides; the original serves
     kLive,
     kRetired,
@@ -48,7 +48,8 @@ struct Dispatch {
     std::vector<Overlap> overlaps;
 
     mutable std::atomic<DispatchMode> mode{DispatchMode::kRetired};
-    mutable std::atomic<uint64_t> turns{0};   // canary: even = original
+    mutable std::atomic<uint32_t> permit{0};  // canary: the next launch may be timed (permits.h)
+    mutable std::atomic<uint64_t> turns{0};   // canary: launches timed; each two are a pair
     mutable std::atomic<uint64_t> served{0};  // launches by the variant
     mutable std::atomic<uint32_t> failed{0};  // launches of the variant that the driver refused
 

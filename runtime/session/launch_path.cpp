@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/hash.h"
 #include "session/foreground.h"
 #include "session/recording.h"
 
@@ -24,9 +25,16 @@ void report_miss(Shared& s, CUfunction handle) {
     s.events.push(e);
 }
 
-bool take_permit(Shared& s) {
-    return s.sample_armed.load(std::memory_order_relaxed) != 0 &&
-           s.sample_armed.exchange(0, std::memory_order_relaxed) != 0;
+bool take(std::atomic<uint32_t>& permit) {
+    return permit.load(std::memory_order_relaxed) != 0 &&
+           permit.exchange(0, std::memory_order_relaxed) != 0;
+}
+
+// Each two timed launches of a canary are a pair of original and variant, in an order that does not
+// follow any rhythm of the program's.
+bool variant_s_turn(const Dispatch& d) {
+    const uint64_t turn = d.turns.fetch_add(1, std::memory_order_relaxed);
+    return ((turn ^ splitmix64(turn / 2)) & 1) != 0;
 }
 
 // The variant for this launch, or null. A capture keeps the program's own kernel.
@@ -158,15 +166,11 @@ CUresult launch_with_attention(Shared& s, Function* f, const Launch& l) {
     const Dispatch* d = (attention & kHasDispatch) != 0 ? choose(s, f, l) : nullptr;
     const DispatchMode mode =
         d != nullptr ? d->mode.load(std::memory_order_relaxed) : DispatchMode::kRetired;
-    if (mode == DispatchMode::kCanary) {
-        // Where launches may be held, the canary need not wait its turn in the sampling budget
-        // either.
-        if (s.foreground == nullptr && !take_permit(s)) return l.original();
-        const bool variant = (d->turns.fetch_add(1, std::memory_order_relaxed) & 1) != 0;
-        return launch_timed(s, f, l, d, variant ? d : nullptr);
-    }
+    // Where launches may be held, the canary need not wait its turn in the sampling budget either.
+    if (mode == DispatchMode::kCanary && (s.foreground != nullptr || take(d->permit)))
+        return launch_timed(s, f, l, d, variant_s_turn(*d) ? d : nullptr);
     const Dispatch* live = mode == DispatchMode::kLive ? d : nullptr;
-    if (take_permit(s)) return launch_timed(s, f, l, nullptr, live);
+    if (take(s.sample_armed)) return launch_timed(s, f, l, nullptr, live);
     return launch_once(s, l, live);
 }
 

@@ -19,8 +19,9 @@ Function* find_function(Shared& s, CUfunction handle);  // fills t_last_hit; rep
 
 // Stamps, finds and counts. Null: not known (yet); the launch is the program's own.
 inline Function* arrive(Shared& s, CUfunction handle) {
-    if (s.busy.load(std::memory_order_relaxed) != kLaunched)
-        s.busy.store(kLaunched, std::memory_order_relaxed);
+    std::atomic<uint32_t>& busy = s.lease->busy;
+    if (busy.load(std::memory_order_relaxed) != kLaunched)
+        busy.store(kLaunched, std::memory_order_relaxed);
     LastHit& last = t_last_hit;
     Function* f = last.function;
     if (f == nullptr || last.handle != handle ||
@@ -51,8 +52,9 @@ void note_attributes(Shared& s, const CUlaunchConfig& config);
 
 // Marks work that arrived by another way than a kernel launch (graphs).
 inline void stamp(Shared& s) {
-    if (s.busy.load(std::memory_order_relaxed) != kLaunched)
-        s.busy.store(kLaunched, std::memory_order_relaxed);
+    std::atomic<uint32_t>& busy = s.lease->busy;
+    if (busy.load(std::memory_order_relaxed) != kLaunched)
+        busy.store(kLaunched, std::memory_order_relaxed);
 }
 
 }  // namespace ttt::session

@@ -103,6 +103,10 @@ Shared* make(Driver::Resolve resolve, void* state, const char* library_path) {
     s->config = std::move(config);
     s->library_path = library_path;
     for (char** v = environ; v != nullptr && *v != nullptr; ++v) s->environment.emplace_back(*v);
+    if (auto page = ipc::LeasePage::create(kFirstDescriptor); page.ok()) {
+        s->lease_page.emplace(std::move(*page));
+        s->lease = &s->lease_page->words();
+    }
     if (s->config.foreground > 0 && s->config.mode != "observe") {
         s->foreground = new Foreground(s->config.foreground);
         s->hold_launches.store(1);

@@ -50,7 +50,7 @@ class Synchronising {
     ~Synchronising() { shared_.synchronising.fetch_sub(1, std::memory_order_relaxed); }
     Synchronising(const Synchronising&) = delete;
     Synchronising& operator=(const Synchronising&) = delete;
-    void drained() { shared_.busy.store(kSynchronised, std::memory_order_relaxed); }
+    void drained() { shared_.lease->busy.store(kSynchronised, std::memory_order_relaxed); }
 
   private:
     Shared& shared_;

@@ -5,10 +5,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
+#include "ipc/lease_page.h"
 #include "session/allocations.h"
 #include "session/driver.h"
 #include "session/event.h"
@@ -21,12 +23,13 @@ namespace ttt::session {
 
 class Foreground;
 
-// Values of Shared::busy, cleared by our thread when it looks.
+// Values of LeaseWords::busy, cleared by our thread when it looks.
 enum Arrival : uint32_t { kQuiet = 0, kLaunched = 1, kSynchronised = 2 };
 
 struct Shared {
     // ---- launch path: written by launching threads only when the value changes ----
-    alignas(64) std::atomic<uint32_t> busy{kQuiet};
+    // Its word `busy` is what launches stamp; the rest is for the other processes.
+    ipc::LeaseWords* lease = &own_lease;
     alignas(64) std::atomic<uint32_t> sample_armed{
         0};  // our thread sets it at most once per ms; a launch takes it
     alignas(64) std::atomic<uint32_t> variants_on{1};  // 0: every launch is the program's own
@@ -68,12 +71,18 @@ struct Shared {
     std::atomic<int> tuner_connected{0};
     std::atomic<int> thread_started{0};
 
+    ipc::LeaseWords own_lease;  // where there is no page to share
+
     // ---- immutable after start ----
+    std::optional<ipc::LeasePage> lease_page;
     Driver driver;
     Config config;
     std::string library_path;              // libttt.so, to find the tuner beside it
     std::vector<std::string> environment;  // of the program at start
 };
+
+// Low numbers belong to the program: some close 0–2 and expect the next open to return them.
+inline constexpr int kFirstDescriptor = 64;
 
 // A launch as the program made it.
 struct Launch {

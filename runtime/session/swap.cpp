@@ -1,12 +1,11 @@
 // Trials: publishing a variant, its canary, its withdrawal.
 #include "base/log.h"
+#include "measure/canary.h"
 #include "session/driver_section.h"
 #include "session/trials.h"
 
 namespace ttt::session {
 namespace {
-
-constexpr size_t kCanaryPairs = 16;
 
 // Replaces the set of every handle of the kernel. Old sets and dispatches stay for ever: a launch
 // may be reading them.
@@ -79,6 +78,7 @@ bool Trials::publish(Trial& t, Variant& v, DispatchMode mode, std::string* probl
         if (&other != &v && other.published != nullptr) withdraw(t, other.published);
     v.published = d;
     install(*t.site->kernel, d, nullptr);
+    if (mode == DispatchMode::kCanary) canaries_.push_back(d);
     v.counted = mode == DispatchMode::kLive;
     if (v.counted) shared_.variants_live.fetch_add(1);
     log::info("site {} ({}): variant {} published, {}", t.site->id, t.site->kernel->name, v.id,
@@ -106,23 +106,33 @@ void Trials::on_rollback(const ipc::Rollback& m) {
         if (v.published != nullptr) withdraw(*t, v.published);
 }
 
+std::span<const Dispatch* const> Trials::canaries() {
+    std::erase_if(canaries_, [](const Dispatch* d) {
+        return d->mode.load(std::memory_order_relaxed) != DispatchMode::kCanary;
+    });
+    return canaries_;
+}
+
 void Trials::canary_sample(const Dispatch* d, bool is_variant, double ns, bool lost) {
     Trial* t = nullptr;
     Variant* v = variant(d->site_id, d->variant_id, &t);
-    if (v == nullptr || v->published != d || v->canary_reported || lost) return;
-    auto& side = is_variant ? v->canary_variant : v->canary_original;
-    if (side.size() < kCanaryPairs) side.push_back(ns);
-    if (v->canary_original.size() >= kCanaryPairs && v->canary_variant.size() >= kCanaryPairs)
-        finish_canary(*t, *v);
+    if (v == nullptr || v->published != d || lost || d->mode.load() != DispatchMode::kCanary)
+        return;
+    (is_variant ? v->canary_variant : v->canary_original).push_back(ns);
+    const size_t pairs = std::min(v->canary_original.size(), v->canary_variant.size());
+    const uint32_t next = measure::next_look(v->canary_reported);
+    if (next == 0 || pairs < next) return;
+    report_canary(*t, *v, pairs);
+    // The tuner confirms with a SwapRequest without canary, rolls back, or waits for more; after
+    // the last look the original serves until it has decided.
+    DispatchMode canary = DispatchMode::kCanary;
+    if (measure::next_look(v->canary_reported) == 0)
+        d->mode.compare_exchange_strong(canary, DispatchMode::kWaiting);
 }
 
-void Trials::finish_canary(Trial& t, Variant& v) {
-    v.canary_reported = true;
+void Trials::report_canary(const Trial& t, Variant& v, size_t pairs) {
+    v.canary_reported = static_cast<uint32_t>(pairs);
     link_.canary(t.site->id, v.id, v.canary_original, v.canary_variant, v.published->failed.load());
-    // The tuner confirms with a SwapRequest without canary or rolls back; until then the original
-    // serves.
-    DispatchMode canary = DispatchMode::kCanary;
-    v.published->mode.compare_exchange_strong(canary, DispatchMode::kWaiting);
 }
 
 void Trials::notice_failures() {
@@ -131,8 +141,10 @@ void Trials::notice_failures() {
     failures_seen_ = failures;
     for (auto& [id, t] : trials_)
         for (auto& [vid, v] : t->variants) {
-            if (v.published == nullptr || v.published->failed.load() == 0) continue;
-            if (!v.canary_reported) finish_canary(*t, v);
+            if (v.published == nullptr || v.published->failed.load() == 0 || v.failure_noticed)
+                continue;
+            v.failure_noticed = true;
+            report_canary(*t, v, std::min(v.canary_original.size(), v.canary_variant.size()));
             withdraw(*t, v.published);
         }
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct Variant {
     std::unique_ptr<Dispatch> prepared;   // guard compiled, not published
     const Dispatch* published = nullptr;  // lives for ever
     std::vector<double> canary_original, canary_variant;
-    bool canary_reported = false;
+    uint32_t canary_reported = 0;  // pairs
+    bool failure_noticed = false;
     bool counted = false;  // among Shared::variants_live
 };
 
@@ -71,6 +73,7 @@ class Trials {
     bool pending() const { return !actions_.empty() || !recording_.empty(); }
 
     void canary_sample(const Dispatch* dispatch, bool variant, double ns, bool lost);
+    std::span<const Dispatch* const> canaries();  // those that still want timed launches
     void attribute_changed(const Registry::Change& change);
     void context_gone(CUcontext context);
     void notice_failures();  // variants that the driver refused at a live launch
@@ -129,7 +132,7 @@ class Trials {
     bool publish(Trial& t, Variant& v, DispatchMode mode, std::string* problem);
     void withdraw(Trial& t, const Dispatch* d);
     void fail(uint64_t site, std::string_view reason);
-    void finish_canary(Trial& t, Variant& v);
+    void report_canary(const Trial& t, Variant& v, size_t pairs);
     uint64_t cap(const ContextInfo& c) const;
 
     Shared& shared_;
@@ -141,6 +144,7 @@ class Trials {
     std::map<uint64_t, std::unique_ptr<Trial>> trials_;
     std::deque<Action> actions_;
     std::vector<Trial*> recording_;
+    std::vector<const Dispatch*> canaries_;
     std::set<uint64_t> settled_;
     uint64_t arena_bytes_ = 0;
     bool starved_ = false, sandbox_gone_ = false;

@@ -11,9 +11,6 @@
 namespace ttt::session {
 namespace {
 
-// Low numbers belong to the program: some close 0–2 and expect the next open to return them.
-constexpr int kFirstDescriptor = 64;
-
 Fd move_up(int fd) {
     const int high = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
     return Fd(high >= 0 ? high : fcntl(fd, F_DUPFD_CLOEXEC, 3));
@@ -102,7 +99,8 @@ bool TunerLink::start(const DeviceFacts& device) {
                                   b.CreateString(device.name), b.CreateString(device.uuid),
                                   device.arch, device.sm_count, device.driver_version,
                                   shared_.driver.emulated, device.integrated, device.total_memory);
-    send(b, hello);
+    send(b, hello, shared_.lease_page ? shared_.lease_page->fd() : -1);
+    if (shared_.lease_page) shared_.lease_page->forget_fd();
     log::info("tuner {} started as process {}", path, *child);
     return up();
 }

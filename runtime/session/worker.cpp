@@ -10,7 +10,6 @@ namespace ttt::session {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr auto kSampleEvery = milliseconds(1);
 constexpr auto kStayAwake = milliseconds(100);  // after the last launch
 constexpr auto kLookForHot = milliseconds(20);
 constexpr auto kStatsEvery = milliseconds(250);
@@ -34,7 +33,7 @@ void Worker::run() {
     }
     if (shared_.foreground != nullptr) shared_.foreground->shut();
     shared_.hold_launches.store(0);
-    shared_.sample_armed.store(0);
+    permits_.withdraw();
     send_stats();  // the last counts of a program that ends
     link_.down("the program is leaving");
     shared_.stopped.store(1, std::memory_order_release);
@@ -54,12 +53,13 @@ int Worker::pause_ms() const {
 void Worker::tick() {
     listen(pause_ms());
     now_ = Clock::now();
-    if (lease_.look() || lease_.quiet() < kStayAwake) active_ = now_;
+    const bool arrived = lease_.look();
+    if (arrived || lease_.quiet() < kStayAwake) active_ = now_;
     take_events();
     if (contexts_.empty()) return;
     if (shared_.memory.asked.load() != shared_.memory.served.load()) serve_memory_request();
     collect_samples();
-    arm_sampling();
+    if (now_ - active_ < kStayAwake) permits_.step(now_, arrived, trials_.canaries());
     if (due(&looked_, kLookForHot)) report_hot_sites();
     if (shared_.foreground != nullptr) foreground_step();
     trials_.notice_failures();
@@ -127,12 +127,6 @@ void Worker::collect(Sample& s) {
     sites_.observe(site, std::span(s.params.data(), s.param_bytes),
                    std::span(s.targets.data(), s.target_count));
     sites_.timed(site, ns);
-}
-
-void Worker::arm_sampling() {
-    if (now_ - active_ < kStayAwake && shared_.sample_armed.load(std::memory_order_relaxed) == 0 &&
-        due(&armed_, kSampleEvery))
-        shared_.sample_armed.store(1, std::memory_order_relaxed);
 }
 
 bool Worker::hot(const Site& site) const {
@@ -244,7 +238,7 @@ void Worker::send_stats() {
         b, ipc::Payload::Stats,
         ipc::CreateStats(b, sv, kv, static_cast<uint32_t>(registry_.modules().size()),
                          static_cast<uint32_t>(registry_.kernels().size()), registry_.cubin_only(),
-                         launches, state)
+                         launches, state, lease_.toll().requests(), lease_.toll().touched())
             .Union()));
     const std::string_view bytes(reinterpret_cast<const char*>(b.GetBufferPointer()), b.GetSize());
     if (bytes == last_stats_) return;

@@ -8,6 +8,7 @@
 #include "session/contexts.h"
 #include "session/foreground.h"
 #include "session/lease.h"
+#include "session/permits.h"
 #include "session/registry.h"
 #include "session/sites.h"
 #include "session/trials.h"
@@ -23,7 +24,8 @@ class Worker {
           contexts_(s),
           link_(s),
           lease_(s),
-          trials_(s, registry_, sites_, contexts_, link_, lease_) {}
+          trials_(s, registry_, sites_, contexts_, link_, lease_),
+          permits_(s) {}
     // Runs until the program is leaving.
     void run();
 
@@ -40,7 +42,6 @@ class Worker {
     void serve_memory_request();
     void begin_hold();
     void listen(int timeout_ms);
-    void arm_sampling();
     void send_stats();
     const char* activity() const;  // for people who ask for the state
     int pause_ms() const;
@@ -53,7 +54,8 @@ class Worker {
     TunerLink link_;
     Lease lease_;
     Trials trials_;
-    Clock::time_point now_ = Clock::now(), active_ = now_, armed_{}, looked_{}, reported_{};
+    Permits permits_;
+    Clock::time_point now_ = Clock::now(), active_ = now_, looked_{}, reported_{};
     uint64_t held_site_ = 0;  // foreground: the site a launch is held for
     bool recording_ = false;  // foreground: the held launch was told to record
     bool was_up_ = false;

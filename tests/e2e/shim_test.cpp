@@ -249,10 +249,10 @@ TEST(ShimTuner, WholeLifeOfASite) {
     ASSERT_EQ(r.code, 0) << r.text;
     const std::string log = fake.text();
     for (const char* step :
-         {"hello protocol=1 arch=90 mode=apply", "image id=1 kind=Ptx", "read=1",
+         {"hello protocol=2 arch=90 mode=apply", "image id=1 kind=Ptx", "read=1",
           "kernel name=k params=4", "hot grid=4 stable=1111 targets=3", "snapshot regions=3",
           "fd=1", "timing pairs=5 error=\n", "swap published=1 error=\n",
-          "canary original=16 variant=16 errors=0", "released"})
+          "canary original=10 variant=10 errors=0", "released"})
         EXPECT_NE(log.find(step), std::string::npos) << step << "\n" << log;
     EXPECT_EQ(log.find("misaligned"), std::string::npos);
     EXPECT_EQ(r.number("result"), 0);
@@ -272,7 +272,7 @@ TEST(ShimTuner, ShortKernelsAreTimedTogetherAlsoWhenTheyWorkInPlace) {
 TEST(ShimTuner, RollBackRestoresTheOriginal) {
     const Fake fake("rollback");
     const Outcome r = run("shim-probe serve 2500", fake.environment);
-    EXPECT_NE(fake.text().find("canary original=16"), std::string::npos) << fake.text();
+    EXPECT_NE(fake.text().find("canary original=1"), std::string::npos) << fake.text();
     EXPECT_EQ(r.number("variants_live"), 0);
     EXPECT_LE(r.number("variant_launches"), 20) << "only the canary's";
 }
@@ -396,7 +396,7 @@ TEST(ShimForeground, DecidesAtTheThirdLaunchWithinTheBudget) {
                           fake.environment + "TTT_FOREGROUND=20 TTT_HOT_LAUNCHES=1000000");
     ASSERT_EQ(r.code, 0) << r.text;
     EXPECT_EQ(r.number("result"), 0);
-    EXPECT_NE(fake.text().find("canary original=16 variant=16"), std::string::npos) << fake.text();
+    EXPECT_NE(fake.text().find("canary original=10 variant=10"), std::string::npos) << fake.text();
     EXPECT_GT(r.number("variant_launches"), 50) << "most of 200 launches come after the third";
 }
 

@@ -26,6 +26,7 @@ Arena& Arena::operator=(Arena&& o) noexcept {
     mapped_ = std::exchange(o.mapped_, false);
     held_ = std::exchange(o.held_, false);
     host_ = std::exchange(o.host_, nullptr);
+    copy_ = std::move(o.copy_);
     return *this;
 }
 
@@ -37,7 +38,9 @@ Status Arena::map_host(const Fd& fd) {
     void* at = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd.get(), 0);
     if (at == MAP_FAILED) return make_error(Code::kIo, "cannot map the host arena");
     host_ = static_cast<const std::byte*>(at);
-    return ok_status();
+    TTT_TRY(copy_, DeviceBytes::make(*driver_, bytes_, 0));
+    return driver_->check(driver_->cuMemcpyHtoD_v2(copy_.at(), host_, bytes_),
+                          "copying the host arena");
 }
 
 Status Arena::map_device(CUdevice device, const Fd& fd) {

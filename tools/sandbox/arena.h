@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "sandbox/device_bytes.h"
 #include "sandbox/driver.h"
 
 namespace ttt::sandbox {
@@ -23,6 +24,11 @@ class Arena {
     // Preconditions: offset + count within bytes().
     Status to_device(CUdeviceptr to, uint64_t offset, uint64_t count, CUstream stream) const;
     Status to_host(std::span<std::byte> to, uint64_t offset) const;
+    // Where the bytes at `offset` can be read on the device. Of a host arena that is a copy, which
+    // a stray store can reach: what differs there is to be looked at with to_host().
+    CUdeviceptr device_at(uint64_t offset) const {
+        return (host_ != nullptr ? copy_.at() : device_) + offset;
+    }
 
   private:
     Arena(const Driver& driver, uint64_t bytes) : driver_(&driver), bytes_(bytes) {}
@@ -36,6 +42,7 @@ class Arena {
     CUmemGenericAllocationHandle handle_ = 0;
     bool mapped_ = false, held_ = false;
     const std::byte* host_ = nullptr;
+    DeviceBytes copy_;  // of a host arena
 };
 
 }  // namespace ttt::sandbox

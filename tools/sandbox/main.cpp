@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
     confine();
     const ttt::Config config = ttt::Config::from_environment();
     ttt::log::init("ttt-sandbox", config.log, false);
-    auto server = std::make_unique<ttt::sandbox::Server>(ttt::ipc::Channel(ttt::Fd(fd)));
+    auto server =
+        std::make_unique<ttt::sandbox::Server>(ttt::ipc::Channel(ttt::Fd(fd)), config.compare);
     const int status = server->run();
     // Without destructors where the context is dead: the driver's teardown of one can hang.
     if (status != 0) ::_exit(status);

@@ -36,7 +36,7 @@ int Server::run() {
 }
 
 Status Server::handle(const ipc::Message& m, Fd fd) {
-    if (const auto* p = m.payload_as_SandboxInit()) return init(*p);
+    if (const auto* p = m.payload_as_SandboxInit()) return init(*p, std::move(fd));
     if (!replayer_) return make_error(Code::kProtocol, "request before a successful SandboxInit");
     if (const auto* p = m.payload_as_SandboxArena()) return arena(*p, std::move(fd));
     if (const auto* p = m.payload_as_SandboxLoad()) return load(*p, fd);
@@ -50,7 +50,7 @@ Status Server::handle(const ipc::Message& m, Fd fd) {
                       std::string("unexpected ") + ipc::payload_name(m.payload_type()));
 }
 
-Status Server::start(const ipc::SandboxInit& m) {
+Status Server::start(const ipc::SandboxInit& m, Fd lease) {
     if (m.protocol() != ipc::kProtocolVersion)
         return make_error(Code::kProtocol, fmt::format("protocol {} offered, {} spoken here",
                                                        m.protocol(), ipc::kProtocolVersion));
@@ -61,16 +61,23 @@ Status Server::start(const ipc::SandboxInit& m) {
         return make_error(Code::kUnsupported, "the sandbox sees another driver than the program");
     TTT_TRY(device_, open_device(*driver_, ipc::text(m.uuid())));
     modules_ = std::make_unique<Modules>(*driver_);
-    const uint64_t cache = m.memory_cap() != 0 ? m.memory_cap() : kDefaultCache;
-    TTT_TRY(replayer_, Replayer::make(*driver_, *modules_, cache, [this] { on_hang(); }));
+    if (lease.valid()) {
+        TTT_TRY(ipc::LeasePage page, ipc::LeasePage::map(std::move(lease)));
+        lease_.emplace(std::move(page));
+    }
+    Replayer::Options options;
+    options.cache_bytes = m.memory_cap() != 0 ? m.memory_cap() : kDefaultCache;
+    options.device_compare = compare_ == "device" || (compare_ != "host" && !d.emulated);
+    options.lease = lease_ ? &*lease_ : nullptr;
+    TTT_TRY(replayer_, Replayer::make(*driver_, *modules_, options, [this] { on_hang(); }));
     // A core piped to a handler ignores the size limit. Only now: the driver's start reads files
     // under /proc/self. A sanitizer's leak check is a debugger, and would be kept out too.
     if constexpr (!kSanitized) ::prctl(PR_SET_DUMPABLE, 0);
     return ok_status();
 }
 
-Status Server::init(const ipc::SandboxInit& m) {
-    const Status s = start(m);
+Status Server::init(const ipc::SandboxInit& m, Fd lease) {
+    const Status s = start(m, std::move(lease));
     const std::string error = s.ok() ? "" : s.error().str();
     flatbuffers::FlatBufferBuilder b;
     TTT_CHECK_OK(channel_.send(
@@ -98,7 +105,7 @@ Status Server::arena(const ipc::SandboxArena& m, Fd fd) {
     arena_errors_.erase(m.snapshot_id());
     replayer_->forget(m.snapshot_id(), 0);
     recorded_[m.snapshot_id()] = std::unique_ptr<Recorded>(
-        new Recorded{m.snapshot_id(), std::move(snapshot), std::move(*imported), nullptr});
+        new Recorded{m.snapshot_id(), std::move(snapshot), std::move(*imported), nullptr, {}});
     return ok_status();
 }
 
@@ -138,6 +145,7 @@ Status Server::replay(const ipc::SandboxReplay& m) {
         t.float_bytes.assign(m.perturb_float_bytes()->begin(), m.perturb_float_bytes()->end());
     t.poison = m.poison();
     if (m.timeout_ms() != 0) t.timeout_ms = m.timeout_ms();
+    t.lease_ms = m.lease_ms();
     Recorded* r = find(m.snapshot_id());
     if (r == nullptr) {
         auto why = arena_errors_.find(m.snapshot_id());

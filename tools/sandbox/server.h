@@ -11,26 +11,30 @@ namespace ttt::sandbox {
 
 class Server {
   public:
-    explicit Server(ipc::Channel channel) : channel_(std::move(channel)) {}
+    // `compare`: the option of that name.
+    Server(ipc::Channel channel, std::string compare)
+        : channel_(std::move(channel)), compare_(std::move(compare)) {}
     // Serves until the peer is gone, a message is invalid or the context is dead. The process's
     // exit status.
     int run();
 
   private:
     Status handle(const ipc::Message& message, Fd fd);
-    Status init(const ipc::SandboxInit& m);
+    Status init(const ipc::SandboxInit& m, Fd lease);
     Status arena(const ipc::SandboxArena& m, Fd fd);
     Status load(const ipc::SandboxLoad& m, const Fd& fd);
     Status replay(const ipc::SandboxReplay& m);
     Status fetch(const ipc::SandboxFetch& m);
     void drop(const ipc::SandboxDrop& m);
-    Status start(const ipc::SandboxInit& m);
+    Status start(const ipc::SandboxInit& m, Fd lease);
     Status answer(uint64_t request, const Finding& f);
     Result<std::vector<std::byte>> host_copy(const Recorded& r, std::vector<uint64_t>* sizes) const;
     Recorded* find(uint64_t snapshot);
     void on_hang();
 
     ipc::Channel channel_;
+    std::string compare_;
+    std::optional<ipc::LeasePage> lease_;
     std::unique_ptr<Driver> driver_;
     Device device_;
     std::unique_ptr<Modules> modules_;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "measure/canary.h"
 #include "sandbox/wire.h"
 
 namespace ttt::tuner {
@@ -51,6 +52,7 @@ int EventLoop::run() {
         if (set[0].revents != 0) last = drain();
         queries_->serve(set);
         ask_for_snapshots();
+        overdue_canaries();
     }
     log::info("{}", last.error().str());
     link_->closed();
@@ -67,7 +69,7 @@ int EventLoop::run() {
 }
 
 Status EventLoop::greet() {
-    TTT_TRY(const auto received, channel_.receive(kHelloTimeoutMs));
+    TTT_TRY(auto received, channel_.receive(kHelloTimeoutMs));
     if (!received) return make_error(Code::kTimeout, "no greeting from the program");
     const auto* hello = received->message()->payload_as_Hello();
     if (hello == nullptr) return make_error(Code::kProtocol, "the first message is no greeting");
@@ -76,11 +78,11 @@ Status EventLoop::greet() {
             Code::kProtocol,
             fmt::format("libttt.so speaks protocol {}, this tuner {}: install one version of both",
                         hello->protocol(), ipc::kProtocolVersion));
-    set_up(*hello);
+    set_up(*hello, std::move(received->fd));
     return ok_status();
 }
 
-void EventLoop::set_up(const ipc::Hello& h) {
+void EventLoop::set_up(const ipc::Hello& h, Fd lease) {
     program_.pid = h.pid();
     program_.exe = text(h.exe());
     program_.mode = text(h.mode());
@@ -94,8 +96,13 @@ void EventLoop::set_up(const ipc::Hello& h) {
     ledger_ = std::make_unique<Ledger>(program_.report);
     ledger_->set_program(program_);
     link_ = std::make_unique<ProgramLink>(channel_);
+    if (auto page = ipc::LeasePage::map(std::move(lease)); page.ok())
+        lease_.emplace(std::move(*page));
+    else
+        log::warn("{}: no proof runs between the program's launches", page.error().str());
+    const ipc::LeasePage* shared = lease_ ? &*lease_ : nullptr;
     sandbox_ = std::make_unique<SandboxLink>(SandboxLink::Options{
-        sandbox_path_, program_.uuid, program_.emulated, kSandboxCache, program_.arch});
+        sandbox_path_, program_.uuid, program_.emulated, kSandboxCache, program_.arch, shared});
     auto compiler =
         compile::make_compiler(program_.emulated, program_.driver_version, config_.cuda_home);
     if (compiler.ok())
@@ -112,8 +119,8 @@ void EventLoop::set_up(const ipc::Hello& h) {
             log::warn("tuning without a store: {}", store.error().str());
     }
     compile::Compiler* assembler = program_.emulated ? assembler_.get() : compiler_.get();
-    services_.reset(new Services{program_, config_, *link_, *sandbox_, compiler_.get(), assembler,
-                                 store_.get(), *ledger_, [this](PendingCanary c) {
+    services_.reset(new Services{shared, program_, config_, *link_, *sandbox_, compiler_.get(),
+                                 assembler, store_.get(), *ledger_, [this](PendingCanary c) {
                                      std::lock_guard lock(canaries_mutex_);
                                      canaries_[c.site] = std::move(c);
                                  }});
@@ -315,9 +322,8 @@ void EventLoop::on_free_memory() {
 }
 
 void EventLoop::on_stats(const ipc::Stats& m) {
-    ledger_->set_stats(
-        {m.modules(), m.kernels_total(), m.cubin_only(), m.launches(), text(m.state())});
-    link_->launches_seen(m.launches());
+    ledger_->set_stats({m.modules(), m.kernels_total(), m.cubin_only(), m.launches(),
+                        text(m.state()), m.requests(), m.touched()});
     if (m.sites() == nullptr) return;
     for (const ipc::SiteStats* s : *m.sites()) {
         if (!ledger_->has(s->site_id())) continue;
@@ -328,48 +334,53 @@ void EventLoop::on_stats(const ipc::Stats& m) {
     }
 }
 
-// Committed only when live launches confirm the gain: no failed launch, and a median that keeps at
-// least half of the gain that is asked for. Unknown counts as no.
 void EventLoop::on_canary(const ipc::CanaryResult& m) {
-    PendingCanary c;
-    {
-        std::lock_guard lock(canaries_mutex_);
-        auto it = canaries_.find(m.site_id());
-        if (it == canaries_.end() || it->second.variant != m.variant_id()) return;
-        c = std::move(it->second);
-        canaries_.erase(it);
-    }
-    std::vector<measure::Pair> pairs;
+    std::lock_guard lock(canaries_mutex_);
+    auto it = canaries_.find(m.site_id());
+    if (it == canaries_.end() || it->second.variant != m.variant_id()) return;
+    PendingCanary& c = it->second;
     const size_t n = m.original_ns() == nullptr || m.variant_ns() == nullptr
                          ? 0
                          : std::min(m.original_ns()->size(), m.variant_ns()->size());
+    c.pairs.clear();
     for (uint32_t i = 0; i < n; ++i)
-        pairs.push_back({m.original_ns()->Get(i), m.variant_ns()->Get(i)});
-    const measure::Speedup live = measure::speedup(pairs);
-    const std::string evidence =
-        fmt::format("live: {:.3f}x ({:.3f} to {:.3f}) over {} pairs, {} failed launches",
-                    live.median, live.low, live.high, live.pairs, m.errors());
-    const bool confirmed =
-        m.errors() == 0 && live.pairs > 0 && live.median >= 1 + config_.min_gain / 2;
-    ledger_->update(c.site, [&](SiteRecord& r) { r.notes.push_back("canary, " + evidence); });
-    if (confirmed) {
+        c.pairs.push_back({m.original_ns()->Get(i), m.variant_ns()->Get(i)});
+    c.failed = m.errors();
+    if (decide(c, false)) canaries_.erase(it);
+}
+
+void EventLoop::overdue_canaries() {
+    std::lock_guard lock(canaries_mutex_);
+    for (auto it = canaries_.begin(); it != canaries_.end();) {
+        const bool over = Clock::now() >= it->second.deadline && decide(it->second, true);
+        it = over ? canaries_.erase(it) : std::next(it);
+    }
+}
+
+// By the rule in measure/canary.h. False: more launches are needed.
+bool EventLoop::decide(PendingCanary& c, bool deadline) {
+    const measure::CanaryVerdict v = measure::judge_canary(c.pairs, c.failed, deadline);
+    if (v.decision == measure::CanaryDecision::kMore) return false;
+    ledger_->update(c.site, [&](SiteRecord& r) { r.notes.push_back("canary, " + v.reason); });
+    if (v.decision == measure::CanaryDecision::kCommit) {
         if (const Status s = link_->confirm(c.site, c.variant); !s.ok())
             log::info("{}", s.error().str());
-        c.winner.evidence += "; " + evidence;
+        c.winner.evidence += "; " + v.reason;
         if (store_)
             if (const Status s = store_->put(c.key, c.winner); !s.ok())
                 log::warn("{}", s.error().str());
-        finish(c.site, "committed", evidence);
-        return;
+        finish(c.site, "committed", v.reason);
+        return true;
     }
     ledger_->update(c.site, [&](SiteRecord& r) {
-        r.verdicts.push_back({c.winner.recipe, "canary", "reject", evidence, live.median});
+        r.verdicts.push_back({c.winner.recipe, "canary", "reject", v.reason, v.live.median});
     });
-    if (const Status s = link_->roll_back(c.site, evidence); !s.ok())
+    if (const Status s = link_->roll_back(c.site, v.reason); !s.ok())
         log::info("{}", s.error().str());
     if (store_)
         if (const Status s = store_->remove(c.key); !s.ok()) log::warn("{}", s.error().str());
-    finish(c.site, "rolled_back", evidence);
+    finish(c.site, "rolled_back", v.reason);
+    return true;
 }
 
 std::string EventLoop::answer(std::string_view what) {

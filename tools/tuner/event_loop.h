@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "ipc/channel.h"
+#include "ipc/lease_page.h"
 #include "tuner/ledger.h"
 #include "tuner/modules.h"
 #include "tuner/pipeline.h"
@@ -34,7 +35,7 @@ class EventLoop {
         std::optional<Clock::time_point> asked;
     };
     Status greet();
-    void set_up(const ipc::Hello& hello);
+    void set_up(const ipc::Hello& hello, Fd lease);
     Status drain();
     Status handle(const ipc::Message& message, Fd fd);
     Status on_module(const ipc::ModuleImage& m, const Fd& fd);
@@ -44,6 +45,8 @@ class EventLoop {
     void on_stats(const ipc::Stats& m);
     void on_free_memory();
     void on_canary(const ipc::CanaryResult& m);
+    void overdue_canaries();
+    bool decide(PendingCanary& canary, bool deadline);
     void finish(uint64_t site, const std::string& state, const std::string& reason);
     void refuse(uint64_t site, const std::string& reason);
     void ask_for_snapshots();
@@ -55,6 +58,7 @@ class EventLoop {
     Config config_;
     std::string sandbox_path_;
     Program program_;
+    std::optional<ipc::LeasePage> lease_;
     std::unique_ptr<Ledger> ledger_;
     std::unique_ptr<ProgramLink> link_;
     std::unique_ptr<SandboxLink> sandbox_;

@@ -49,6 +49,12 @@ Json site_json(const SiteRecord& s) {
             {"notes", s.notes}};
 }
 
+Json toll_json(const ProgramStats& s) {
+    const double share =
+        s.requests == 0 ? 0 : static_cast<double>(s.touched) / static_cast<double>(s.requests);
+    return {{"requests", s.requests}, {"touched", s.touched}, {"share", share}};
+}
+
 bool write_file(const std::string& path, const std::string& text) {
     const std::string temporary = path + ".part." + std::to_string(::getpid());
     {
@@ -113,6 +119,7 @@ std::string Ledger::json(bool final) const {
                       {"modules", stats_.modules},
                       {"kernels", stats_.kernels},
                       {"kernels_without_ptx", stats_.cubin_only},
+                      {"toll", toll_json(stats_)},
                       {"sites", std::move(sites)}};
     // Names and paths are the program's: bytes that are no UTF-8 are replaced, not fatal.
     return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -44,6 +44,7 @@ struct ProgramStats {
     uint32_t modules = 0, kernels = 0, cubin_only = 0;
     uint64_t launches = 0;
     std::string state;
+    uint64_t requests = 0, touched = 0;  // toll account, see session/toll.h
 };
 
 class Ledger {

@@ -185,12 +185,6 @@ void ProgramLink::post(const ipc::SwapResult& m) {
     arrived_.notify_all();
 }
 
-void ProgramLink::launches_seen(uint64_t total) {
-    std::lock_guard lock(mutex_);
-    if (total != launches_) last_launch_ = Clock::now();
-    launches_ = total;
-}
-
 void ProgramLink::closed() {
     std::lock_guard lock(mutex_);
     closed_ = true;
@@ -200,11 +194,6 @@ void ProgramLink::closed() {
 bool ProgramLink::gone() const {
     std::lock_guard lock(mutex_);
     return closed_;
-}
-
-Clock::duration ProgramLink::quiet() const {
-    std::lock_guard lock(mutex_);
-    return Clock::now() - last_launch_;
 }
 
 }  // namespace ttt::tuner

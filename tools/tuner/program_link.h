@@ -56,7 +56,6 @@ class ProgramLink {
     bool post_snapshot(uint64_t site, Recorded recorded);
     bool post_no_snapshot(uint64_t site, std::string reason);
     bool later_snapshot_asked(uint64_t site) const;
-    void launches_seen(uint64_t total);
     void closed();
 
     bool gone() const;
@@ -64,8 +63,6 @@ class ProgramLink {
     void starve() { starved_ = true; }
     bool starved() const { return starved_; }
     Status memory_freed();
-    // Time since the program's launch count last changed.
-    Clock::duration quiet() const;
 
   private:
     using Key = std::pair<uint64_t, uint64_t>;  // site, variant
@@ -93,8 +90,6 @@ class ProgramLink {
     std::map<Key, Swapped> swaps_;
     bool closed_ = false;
     std::atomic<bool> starved_{false};
-    uint64_t launches_ = 0;
-    Clock::time_point last_launch_ = Clock::now();
 };
 
 }  // namespace ttt::tuner

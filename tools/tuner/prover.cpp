@@ -131,8 +131,10 @@ std::vector<Prover::Run> Prover::runs(bool second) const {
 }
 
 Verdict Prover::replay(uint64_t module, const ProvenVariant& v, const Run& run, double* coarse_ns) {
-    if (before_run_ && !before_run_()) return unknown(run.gate, "no idle time left to try it");
+    const auto patience = before_run_ ? before_run_() : std::optional<uint32_t>(0);
+    if (!patience) return unknown(run.gate, "no idle time left to try it");
     ReplayRequest q;
+    q.lease_ms = *patience;
     q.module = module;
     q.reference = run.reference;
     q.grid = v.grid;

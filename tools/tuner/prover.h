@@ -38,8 +38,11 @@ class Prover {
     Prover(const Site& site, const ModuleCode& code, const Program& program,
            const xform::Context& context, SandboxLink& sandbox, compile::Compiler& compiler,
            const Baseline& baseline);
-    // `before_run` is called before each run on the GPU and may wait; false gives up.
-    void set_lease(std::function<bool()> before_run) { before_run_ = std::move(before_run); }
+    // Called before each run on the GPU; may wait. The patience for the run's own pauses in
+    // milliseconds (ReplayRequest::lease_ms), nullopt gives up.
+    void set_lease(std::function<std::optional<uint32_t>()> before_run) {
+        before_run_ = std::move(before_run);
+    }
     // Machine code of the original, so that recipes that change nothing are recognised.
     void set_original_code(std::vector<std::byte> text);
     // The same for an emulated GPU, which has no machine code.
@@ -83,7 +86,7 @@ class Prover {
     SandboxLink& sandbox_;
     compile::Compiler& compiler_;
     const Baseline& baseline_;
-    std::function<bool()> before_run_;
+    std::function<std::optional<uint32_t>()> before_run_;
     std::map<std::string, std::string> seen_;  // machine code and geometry → recipe
     std::set<uint64_t> unusable_seeds_;        // the original itself fails on that input
     std::vector<std::string> notes_;

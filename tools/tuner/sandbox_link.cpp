@@ -81,8 +81,10 @@ Result<ipc::Received> SandboxLink::answer(int timeout_ms) {
 Status SandboxLink::hello() {
     flatbuffers::FlatBufferBuilder b;
     auto uuid = b.CreateString(options_.uuid);
-    TTT_CHECK_OK(channel_.send(b, ipc::CreateSandboxInit(b, ipc::kProtocolVersion, uuid,
-                                                         options_.emulated, options_.memory_cap)));
+    TTT_CHECK_OK(channel_.send(b,
+                               ipc::CreateSandboxInit(b, ipc::kProtocolVersion, uuid,
+                                                      options_.emulated, options_.memory_cap),
+                               options_.lease != nullptr ? options_.lease->fd() : -1));
     TTT_TRY(const ipc::Received r, answer(kStartTimeoutMs));
     const auto* ready = r.message()->payload_as_SandboxReady();
     if (ready == nullptr) return make_error(Code::kProtocol, "another answer than SandboxReady");
@@ -228,8 +230,9 @@ Result<ReplayResult> SandboxLink::replay(const ReplayRequest& q) {
     TTT_CHECK_OK(channel_.send(
         b,
         ipc::CreateSandboxReplay(b, id, recorded_->id, q.module, &grid, &block, q.shared, q.repeats,
-                                 q.seed, widths, q.reference, q.poison, q.timeout_ms)));
-    const int64_t patience = int64_t{q.timeout_ms} * (int64_t{q.repeats} + 1) + kGraceMs;
+                                 q.seed, widths, q.reference, q.poison, q.timeout_ms, q.lease_ms)));
+    const int64_t patience =
+        int64_t{q.timeout_ms} * (int64_t{q.repeats} + 1) + q.lease_ms + kGraceMs;
     auto r = answer(static_cast<int>(std::min<int64_t>(patience, 3600 * 1000)));
     if (!r.ok()) return died("the sandbox died or hung during a replay: " + r.error().str());
     const auto* v = r->message()->payload_as_SandboxVerdict();
@@ -296,6 +299,7 @@ void SandboxLink::stop() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
     pid_ = -1;
+    if (options_.lease != nullptr) options_.lease->end_proof();  // it may have died in one
 }
 
 void SandboxLink::wait_until_gone() {

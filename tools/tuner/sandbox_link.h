@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "ipc/channel.h"
+#include "ipc/lease_page.h"
 #include "tuner/facts.h"
 
 namespace ttt::tuner {
@@ -29,6 +30,7 @@ struct ReplayRequest {
     std::vector<uint8_t> float_bytes;
     uint8_t poison = 0;
     uint32_t timeout_ms = 10000;  // per launch
+    uint32_t lease_ms = 0;        // patience for the program's pauses; 0 = the GPU is free for it
 };
 
 struct ReplayResult {
@@ -50,6 +52,7 @@ class SandboxLink {
         bool emulated = false;
         uint64_t memory_cap = 0;
         uint32_t arch = 0;
+        const ipc::LeasePage* lease = nullptr;  // passed on; must outlive the link
     };
     explicit SandboxLink(Options options) : options_(std::move(options)) {}
     ~SandboxLink() { stop(); }

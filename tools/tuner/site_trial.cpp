@@ -22,7 +22,7 @@ constexpr double kAsGood = 1.03;  // while the coarse time is within this of the
 constexpr int kMostRounds = 3;
 constexpr int kMostFaults = 5;  // a site whose candidates keep killing sandboxes is not worth it
 constexpr uint64_t kOracleBytes = uint64_t{256} << 20;
-constexpr auto kQuiet = std::chrono::milliseconds(300);
+constexpr auto kLookAtLease = std::chrono::milliseconds(1);
 constexpr auto kSwapPatience = std::chrono::seconds(30);
 constexpr auto kPublishTime = std::chrono::seconds(15);
 constexpr auto kLaterLaunch = std::chrono::seconds(10);  // wait for a second launch to record
@@ -73,7 +73,7 @@ void SiteTrial::run() {
     services_.sandbox.use(&recorded_);
     prover_ = std::make_unique<Prover>(site_, *code_, services_.program, context_,
                                        services_.sandbox, *services_.compiler, baseline_);
-    prover_->set_lease([this] { return wait_for_idle(); });
+    prover_->set_lease([this] { return lease(); });
     std::optional<End> e = fidelity();
     if (!e) decide_pinning();
     if (!e) remember_original();
@@ -92,19 +92,28 @@ void SiteTrial::run() {
 }
 
 // Outside foreground mode the sandbox, another process, may use the GPU only in the program's
-// pauses.
-bool SiteTrial::wait_for_idle() {
-    while (!out_of_time()) {
-        if (services_.program.foreground > 0 || services_.program.emulated ||
-            services_.link.quiet() >= kQuiet)
-            return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+// pauses. It looks at the lease itself before each launch; looking here first keeps it from being
+// started, loaded or asked for nothing. An emulated GPU is each process's own.
+std::optional<uint32_t> SiteTrial::lease() const {
+    const bool free = services_.program.emulated && services_.config.lease != "always";
+    if (services_.program.foreground > 0 || free) {
+        if (out_of_time()) return std::nullopt;
+        return 0;
     }
-    return false;
+    while (services_.lease != nullptr && !out_of_time()) {
+        if (!services_.lease->granted(std::chrono::nanoseconds(0))) {
+            std::this_thread::sleep_for(kLookAtLease);
+            continue;
+        }
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+        return static_cast<uint32_t>(std::max<int64_t>(left.count(), 1));
+    }
+    return std::nullopt;
 }
 
 std::optional<SiteTrial::End> SiteTrial::fidelity() {
-    if (!wait_for_idle()) return End{"failed", "the program left no idle time"};
+    const auto patience = lease();
+    if (!patience) return End{"failed", "the program left no idle time"};
     auto loaded = services_.sandbox.load(Prover::kOriginal, code_->image, site_.kernel.name,
                                          code_->jit_max_registers, code_->jit_opt_level);
     if (!loaded.ok())
@@ -115,11 +124,13 @@ std::optional<SiteTrial::End> SiteTrial::fidelity() {
     q.block = launch().block;
     q.shared = launch().dynamic_shared;
     q.repeats = services_.program.emulated ? 2 : 6;
+    q.lease_ms = *patience;
     q.timeout_ms = 60000;
     auto r = services_.sandbox.replay(q);
     // Killed from outside once says nothing about the kernel.
     if (r.ok() && r->died) r = services_.sandbox.replay(q);
     if (!r.ok()) return End{"failed", r.error().str()};
+    if (r->gate == "lease") return End{"failed", r->evidence};
     const bool bits = r->ok;
     services_.ledger.update(site_.id, [&](SiteRecord& s) {
         s.bit_exact_known = bits || r->gate == "bits" || r->gate == "repeat";
@@ -470,7 +481,14 @@ SiteTrial::End SiteTrial::swap_in(ProvenVariant& v, double speedup) {
     if (Status s = services_.link.define_variant(site_.id, id, v); !s.ok())
         return {"failed", s.error().str()};
     services_.ledger.update(site_.id, [](SiteRecord& r) { r.state = "canary"; });
-    services_.expect_canary({site_.id, id, key(), {v.recipe, speedup, v.evidence}});
+    const auto patience = std::chrono::duration<double>(services_.config.canary_s);
+    services_.expect_canary({site_.id,
+                             id,
+                             key(),
+                             {v.recipe, speedup, v.evidence},
+                             {},
+                             0,
+                             Clock::now() + std::chrono::ceil<Clock::duration>(patience)});
     std::string why;
     auto published = services_.link.swap(site_.id, id, true, &why, Clock::now() + kSwapPatience);
     if (!published.ok()) return {"failed", "swap: " + published.error().str()};

@@ -22,9 +22,13 @@ struct PendingCanary {
     uint64_t site = 0, variant = 0;
     store::Key key;
     store::Winner winner;
+    std::vector<measure::Pair> pairs;  // reported so far
+    uint32_t failed = 0;
+    Clock::time_point deadline;  // for a decision, from the swap on
 };
 
-struct Services {  // no ownership
+struct Services {                           // no ownership
+    const ipc::LeasePage* lease = nullptr;  // null: the program gave none
     const Program& program;
     const Config& config;
     ProgramLink& link;
@@ -72,7 +76,9 @@ class SiteTrial {
     bool out_of_time() const {
         return Clock::now() >= deadline_ || services_.link.gone() || services_.link.starved();
     }
-    bool wait_for_idle();
+    // Patience for the pauses of one replay, ms, once the program leaves the GPU; 0 where no lease
+    // is needed, nullopt when there is none in time.
+    std::optional<uint32_t> lease() const;
     ptx::LaunchFacts facts() const;
     std::optional<xform::Applied> pinned_module() const;
     const measure::Launch& launch() const { return recorded_.snapshot.launch; }

@@ -165,11 +165,11 @@ TEST(Lease, BusyProgramsKeepTheGpu) {
     s->config.idle_us = 1000;
     s->config.slice_us = 20;
     Lease lease(*s);
-    s->busy.store(kLaunched);
+    s->lease->busy.store(kLaunched);
     EXPECT_FALSE(lease.granted(1000)) << "just launched";
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     EXPECT_FALSE(lease.granted(1000)) << "quiet, but nothing says that the launch has finished";
-    s->busy.store(kSynchronised);
+    s->lease->busy.store(kSynchronised);
     lease.look();
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     EXPECT_TRUE(lease.granted(1000));
@@ -185,10 +185,92 @@ TEST(Lease, BusyProgramsKeepTheGpu) {
 TEST(Lease, AProgramThatNeverSynchronisesIsIdleAfterAWhile) {
     auto s = std::make_unique<Shared>();
     Lease lease(*s);
-    s->busy.store(kLaunched);
+    s->lease->busy.store(kLaunched);
     lease.look();
     std::this_thread::sleep_for(std::chrono::milliseconds(40));
     EXPECT_TRUE(lease.granted(1000));
+}
+
+TEST(Lease, ShortRegularPausesAreLearned) {
+    auto s = std::make_unique<Shared>();
+    s->config.idle_us = 1000;
+    Lease lease(*s);
+    constexpr double kSlice = 2e6;  // twenty times as long a pause never comes
+    int granted = 0;
+    for (int period = 0; period < 40; ++period) {
+        s->lease->busy.store(kSynchronised);
+        lease.look();
+        for (int ms = 0; ms < 10; ++ms) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            if (ms == 2 && period > 20) granted += lease.granted(kSlice) ? 1 : 0;
+            lease.look();
+        }
+    }
+    EXPECT_GT(granted, 10) << "pauses of 10 ms and more have room for 2 ms after the third";
+    EXPECT_GT(lease.toll().requests(), 30u);
+    EXPECT_EQ(lease.toll().touched(), 0u);
+}
+
+TEST(Lease, TouchedRequestsAreChargedAndCapped) {
+    auto s = std::make_unique<Shared>();
+    s->config.idle_us = 0;
+    s->config.toll = 0;
+    Lease lease(*s);
+    int granted = 0;
+    for (int i = 0; i < 1000 && lease.granted(1000); ++i, ++granted) {
+        s->lease->busy.store(kSynchronised);  // a launch meets every slice
+        lease.look();
+    }
+    EXPECT_EQ(lease.toll().touched(), static_cast<uint64_t>(granted));
+    EXPECT_LT(granted, 100) << "the account closes";
+}
+
+TEST(Lease, APauseThatASandboxUsedIsCharged) {
+    auto page = ipc::LeasePage::create(3);
+    ASSERT_TRUE(page.ok());
+    auto s = std::make_unique<Shared>();
+    s->lease = &page->words();
+    s->config.idle_us = 0;
+    Lease lease(*s);
+    auto request = [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        lease.look();
+        s->lease->busy.store(kSynchronised);
+        lease.look();
+    };
+    request();
+    EXPECT_EQ(lease.toll().touched(), 0u);
+    page->begin_proof();
+    page->end_proof();
+    request();
+    EXPECT_EQ(lease.toll().touched(), 1u) << "it had ended, but the context switch is paid";
+    request();
+    EXPECT_EQ(lease.toll().touched(), 1u);
+    page->begin_proof();
+    request();
+    EXPECT_EQ(lease.toll().touched(), 2u) << "still running";
+}
+
+TEST(Lease, TheOtherProcessesSeeOnlyLongPauses) {
+    auto page = ipc::LeasePage::create(3);
+    ASSERT_TRUE(page.ok());
+    auto s = std::make_unique<Shared>();
+    s->lease = &page->words();
+    Lease lease(*s);
+    s->lease->busy.store(kSynchronised);
+    EXPECT_FALSE(page->granted(std::chrono::nanoseconds(0)));
+    lease.look();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lease.look();
+    EXPECT_FALSE(page->granted(std::chrono::nanoseconds(0))) << "nothing is known of it yet";
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    lease.look();
+    EXPECT_TRUE(page->granted(std::chrono::milliseconds(1)));
+    EXPECT_FALSE(page->granted(std::chrono::milliseconds(200))) << "a twentieth of the pause";
+    s->lease->busy.store(kLaunched);
+    EXPECT_FALSE(page->granted(std::chrono::nanoseconds(0))) << "before our thread has looked";
+    lease.look();
+    EXPECT_FALSE(page->granted(std::chrono::nanoseconds(0)));
 }
 
 TEST(Spawn, EnvironmentLosesOnlyWhatWouldPullUsIn) {
