@@ -25,9 +25,10 @@ void report_miss(Shared& s, CUfunction handle) {
     s.events.push(e);
 }
 
+// The permit of value n is the n-th taker's.
 bool take(std::atomic<uint32_t>& permit) {
-    return permit.load(std::memory_order_relaxed) != 0 &&
-           permit.exchange(0, std::memory_order_relaxed) != 0;
+    uint32_t n = permit.load(std::memory_order_relaxed);
+    return n != 0 && permit.compare_exchange_strong(n, n - 1, std::memory_order_relaxed) && n == 1;
 }
 
 // Each two timed launches of a canary are a pair of original and variant, in an order that does not

@@ -1,10 +1,13 @@
 #include "session/permits.h"
 
+#include "base/hash.h"
+
 namespace ttt::session {
 namespace {
 constexpr auto kEvery = std::chrono::milliseconds(1);
 constexpr uint32_t kMostPassed = 20;  // then another one's turn comes: this kernel is rare
 constexpr uint64_t kGeneral = 8;      // every eighth permit is anybody's
+constexpr uint64_t kMostSkipped = 8;  // launches, less one, that a general permit lets pass
 }  // namespace
 
 bool Permits::out(bool arrived) {
@@ -38,7 +41,8 @@ void Permits::step(Clock::time_point now, bool arrived, std::span<const Dispatch
     if (given_ != nullptr)
         given_->permit.store(1, std::memory_order_relaxed);
     else
-        shared_.sample_armed.store(1, std::memory_order_relaxed);
+        shared_.sample_armed.store(static_cast<uint32_t>(1 + splitmix64(turn_) % kMostSkipped),
+                                   std::memory_order_relaxed);
 }
 
 void Permits::withdraw() {

@@ -31,7 +31,7 @@ struct Shared {
     // Its word `busy` is what launches stamp; the rest is for the other processes.
     ipc::LeaseWords* lease = &own_lease;
     alignas(64) std::atomic<uint32_t> sample_armed{
-        0};  // our thread sets it at most once per ms; a launch takes it
+        0};  // n: the n-th launch from now takes it; our thread sets it at most once per ms
     alignas(64) std::atomic<uint32_t> variants_on{1};  // 0: every launch is the program's own
     std::atomic<uint32_t> hold_launches{
         0};                             // foreground mode: unknown functions wait to be registered

@@ -426,6 +426,31 @@ int serve(int ms) {
     return 0;
 }
 
+// Requests of several launches, 20 ms apart: the kernel of interest comes last in each.
+int bursts(int ms) {
+    Program p;
+    p.open();
+    const char* other = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                        ".visible .entry other()\n{\n ret;\n}\n";
+    CUmodule module = nullptr;
+    CUfunction first = nullptr;
+    CU(cuModuleLoadData)(&module, other);
+    CU(cuModuleGetFunction)(&first, module, "other");
+    uint64_t made = 0;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+    while (std::chrono::steady_clock::now() < until) {
+        for (int i = 0; i < 5; ++i)
+            CU(cuLaunchKernel)(first, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+        p.launch();
+        ++made;
+        CU(cuCtxSynchronize)();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    show("launches", made);
+    show("variant_launches", status().variant_launches);
+    return 0;
+}
+
 }  // namespace
 
 #if !defined(__SANITIZE_ADDRESS__) && \
@@ -462,10 +487,11 @@ int main(int argc, char** argv) {
     if (what == "threads") return threads();
     if (what == "many") return many(number);
     if (what == "serve") return serve(number);
+    if (what == "bursts") return bursts(number);
     if (what == "out_of_memory") return out_of_memory();
     std::printf(
         "usage: shim-probe "
-        "routes|launches|results|garbage|fork|quiet_child|steady|capture|reload|threads|serve|out_"
+        "routes|launches|results|garbage|fork|quiet_child|steady|capture|reload|threads|serve|bursts|out_"
         "of_memory "
         "[N]\n");
     return 2;

@@ -269,6 +269,15 @@ TEST(ShimTuner, ShortKernelsAreTimedTogetherAlsoWhenTheyWorkInPlace) {
     EXPECT_GE(r.number("driver_launches") - r.number("launches"), 5 * 2 * 4) << r.text;
 }
 
+TEST(ShimTuner, ACanaryLateInShortBurstsIsDecidedWithinSeconds) {
+    const Fake fake("whole");
+    // Snapshot, timing and canary of a kernel that is the sixth launch of 40 to 50 bursts a second.
+    const Outcome r = run("shim-probe bursts 9000", fake.environment);
+    ASSERT_EQ(r.code, 0) << r.text;
+    EXPECT_NE(fake.text().find("canary original=10 variant=10"), std::string::npos) << fake.text();
+    EXPECT_GT(r.number("variant_launches"), 20) << "the canary's, and those after it: " << r.text;
+}
+
 TEST(ShimTuner, RollBackRestoresTheOriginal) {
     const Fake fake("rollback");
     const Outcome r = run("shim-probe serve 2500", fake.environment);

@@ -19,8 +19,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "e2e/tuner_kernels.h"
+#include "ipc/lease_page.h"
 #include "sandbox/wire.h"
 
 extern char** environ;
@@ -43,6 +45,8 @@ class Program {
         ::setenv("TTT_STORE", dir_.c_str(), 1);
         ::setenv("XDG_RUNTIME_DIR", dir_.c_str(), 1);
         ::setenv("TTT_BUDGET", "120", 1);
+        ::unsetenv("TTT_LEASE");
+        ::unsetenv("TTT_CANARY_S");
         // The emulated clock sees a small gain for this kernel; the tests answer with what they
         // like.
         ::setenv("TTT_MIN_GAIN", "0", 1);
@@ -68,10 +72,29 @@ class Program {
     }
     void hello(const std::string& mode = "apply", uint32_t protocol = ipc::kProtocolVersion) {
         flatbuffers::FlatBufferBuilder b;
-        send(b, ipc::CreateHelloDirect(b, protocol, ::getpid(), "test", mode.c_str(), 0.0,
-                                       report_.c_str(), "emulated", "", 90, 132, 13000, true, false,
-                                       uint64_t{1} << 30));
+        send(b,
+             ipc::CreateHelloDirect(b, protocol, ::getpid(), "test", mode.c_str(), foreground_,
+                                    report_.c_str(), "emulated", "", 90, 132, 13000, true, false,
+                                    uint64_t{1} << 30),
+             page_ ? page_->fd() : -1);
     }
+    // Before hello: trials wait for pauses, of which `idle` says at each moment whether there is
+    // one.
+    void needs_lease(std::function<bool()> idle) {
+        ::setenv("TTT_LEASE", "always", 1);
+        auto page = ipc::LeasePage::create(3);
+        ASSERT_TRUE(page.ok());
+        page_.emplace(std::move(*page));
+        lease_ = std::jthread([this, idle = std::move(idle)](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+                const uint64_t now = ipc::lease_clock_ns();
+                page_->words().until_ns.store(idle() ? now + 1'000'000'000 : 0);
+                page_->words().beat_ns.store(now);
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        });
+    }
+    uint64_t proofs() const { return page_->words().proofs.load(); }
     void module(const std::string& ptx) {
         auto fd = ipc::make_memfd("module", std::as_bytes(std::span(ptx)));
         ASSERT_TRUE(fd.ok());
@@ -126,8 +149,8 @@ class Program {
         send(b, ipc::CreateSwapResultDirect(b, 1, variant, published,
                                             published ? "" : "refused by the test"));
     }
-    void canary(uint64_t variant, double speedup) {
-        std::vector<double> original(16, 5000.0), changed(16, 5000.0 / speedup);
+    void canary(uint64_t variant, double speedup, size_t pairs = 16) {
+        std::vector<double> original(pairs, 5000.0), changed(pairs, 5000.0 / speedup);
         flatbuffers::FlatBufferBuilder b;
         send(b, ipc::CreateCanaryResultDirect(b, 1, variant, &original, &changed, 0));
     }
@@ -150,6 +173,7 @@ class Program {
         double live = 2.0;
         // What the second request for a snapshot gets; nullopt: no answer.
         std::optional<std::vector<std::byte>> later_arena = k::arena_bytes();
+        size_t live_pairs = 16;
         std::function<void()> meanwhile;  // called every few milliseconds
     };
     std::string play(const Script& script, int seconds = 120) {
@@ -178,7 +202,7 @@ class Program {
             if (const auto* p = m.payload_as_SwapRequest(); p != nullptr && p->canary()) {
                 swapped_ = recipes[p->variant_id()];
                 swap_result(p->variant_id(), true);
-                canary(p->variant_id(), script.live);
+                canary(p->variant_id(), script.live, script.live_pairs);
             } else if (p != nullptr) {
                 ++confirmed_;
             }
@@ -232,6 +256,7 @@ class Program {
         EXPECT_TRUE(s.ok()) << s.error().str();
     }
     static inline int count_ = 0;
+    double foreground_ = 0;
     fs::path dir_;
     std::string report_;
     ipc::Channel channel_;
@@ -239,6 +264,8 @@ class Program {
     int confirmed_ = 0;
     std::string swapped_;
     std::map<std::string, int> seen_;
+    std::optional<ipc::LeasePage> page_;
+    std::jthread lease_;
 };
 
 }  // namespace ttt::testing_program

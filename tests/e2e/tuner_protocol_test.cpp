@@ -110,6 +110,53 @@ TEST(TunerProtocol, AProgramThatLaunchesNoMoreIsSwappedWithANote) {
         << p.site()["notes"].dump();
 }
 
+TEST(TunerProtocol, ACanaryThatHardlyEverLaunchesEndsAtItsDeadline) {
+    Program p;
+    ::setenv("TTT_CANARY_S", "1", 1);
+    p.announce();
+    Program::Script script;
+    script.live_pairs = 4;  // and never more
+    const std::string reason = p.play(script);
+    EXPECT_NE(reason.find("too few launches in time"), std::string::npos) << reason;
+    EXPECT_EQ(p.confirmed(), 0);
+    EXPECT_EQ(p.seen("Rollback"), 1);
+    p.end();
+    p.wait_exit();
+    EXPECT_EQ(p.site()["state"], "rolled_back");
+}
+
+TEST(TunerProtocol, ProofsRunOnlyInPauses) {
+    Program p;
+    const auto start = std::chrono::steady_clock::now();
+    const auto quiet_from = start + std::chrono::seconds(2);
+    std::atomic<uint64_t> early{0};
+    p.needs_lease([&] {  // no pause at first, then one of 30 ms every 50
+        const auto now = std::chrono::steady_clock::now();
+        if (now < quiet_from) early = p.proofs();
+        return now >= quiet_from && (now - start) % std::chrono::milliseconds(50) >
+                                        std::chrono::milliseconds(20);
+    });
+    p.announce();
+    const std::string reason = p.play({});
+    EXPECT_EQ(early.load(), 0u) << "the program left no pause";
+    EXPECT_GT(p.proofs(), 0u);
+    EXPECT_EQ(p.confirmed(), 1) << reason;
+}
+
+TEST(TunerProtocol, AProgramThatNeverPausesIsLeftAlone) {
+    Program p;
+    ::setenv("TTT_BUDGET", "2", 1);
+    p.needs_lease([] { return false; });
+    p.announce();
+    p.play({});
+    EXPECT_EQ(p.proofs(), 0u);
+    EXPECT_EQ(p.seen("TimeRequest"), 0);
+    p.end();
+    p.wait_exit();
+    EXPECT_EQ(p.site()["state"], "failed") << p.site().dump(1);
+    EXPECT_EQ(p.site()["reason"], "the program left no idle time");
+}
+
 TEST(TunerProtocol, SecondRunTakesTheStoredWinner) {
     Program p;
     p.announce();

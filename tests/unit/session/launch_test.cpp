@@ -191,6 +191,17 @@ TEST_F(LaunchPath, CanaryPairsOriginalAndVariantOnItsOwnPermits) {
     EXPECT_EQ(g_records, 2 + 2 * 80);
 }
 
+TEST_F(LaunchPath, APermitMayLetLaunchesPass) {
+    s.sample_armed.store(3);
+    go();
+    go();
+    EXPECT_EQ(g_records, 0);
+    go();
+    EXPECT_EQ(g_records, 2);
+    go();
+    EXPECT_EQ(g_records, 2);
+}
+
 TEST_F(LaunchPath, CapturedLaunchesAreTheOriginalsAndUntimed) {
     publish(DispatchMode::kLive);
     g_capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
