@@ -1,8 +1,7 @@
 // Who may time a launch next: at most one launch per millisecond overall, with one permit out at a
-// time. A general permit lets a few launches pass, a different number each time: the first launch of
-// each request would get them all otherwise. While canaries run, most permits are theirs, each bound
-// to one variant in turn.
-// Our thread only; launching threads take permits by an exchange.
+// time. A general permit lets a few launches pass, a different number each time: the first launch
+// of each request would get them all otherwise. While canaries run, most permits are theirs, each
+// bound to one variant in turn. Our thread only; launching threads take permits by an exchange.
 #pragma once
 
 #include <chrono>

@@ -430,8 +430,9 @@ int serve(int ms) {
 int bursts(int ms) {
     Program p;
     p.open();
-    const char* other = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                        ".visible .entry other()\n{\n ret;\n}\n";
+    const char* other =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry other()\n{\n ret;\n}\n";
     CUmodule module = nullptr;
     CUfunction first = nullptr;
     CU(cuModuleLoadData)(&module, other);
@@ -491,7 +492,8 @@ int main(int argc, char** argv) {
     if (what == "out_of_memory") return out_of_memory();
     std::printf(
         "usage: shim-probe "
-        "routes|launches|results|garbage|fork|quiet_child|steady|capture|reload|threads|serve|bursts|out_"
+        "routes|launches|results|garbage|fork|quiet_child|steady|capture|reload|threads|serve|"
+        "bursts|out_"
         "of_memory "
         "[N]\n");
     return 2;

@@ -133,8 +133,8 @@ TEST(TunerProtocol, ProofsRunOnlyInPauses) {
     p.needs_lease([&] {  // no pause at first, then one of 30 ms every 50
         const auto now = std::chrono::steady_clock::now();
         if (now < quiet_from) early = p.proofs();
-        return now >= quiet_from && (now - start) % std::chrono::milliseconds(50) >
-                                        std::chrono::milliseconds(20);
+        return now >= quiet_from &&
+               (now - start) % std::chrono::milliseconds(50) > std::chrono::milliseconds(20);
     });
     p.announce();
     const std::string reason = p.play({});
