@@ -132,7 +132,8 @@ std::vector<Prover::Run> Prover::runs(bool second) const {
 
 Verdict Prover::replay(uint64_t module, const ProvenVariant& v, const Run& run, double* coarse_ns) {
     const auto patience = before_run_ ? before_run_() : std::optional<uint32_t>(0);
-    if (!patience) return unknown(run.gate, "no idle time left to try it");
+    no_pause_ = !patience;
+    if (no_pause_) return unknown(run.gate, "no idle time left to try it");
     ReplayRequest q;
     q.lease_ms = *patience;
     q.module = module;
@@ -147,6 +148,7 @@ Verdict Prover::replay(uint64_t module, const ProvenVariant& v, const Run& run, 
     q.timeout_ms = timeout_ms();
     auto r = sandbox_.replay(q);
     if (!r.ok()) return unknown(run.gate, r.error().str());
+    no_pause_ = r->gate == "lease";
     if (r->ok) {
         if (coarse_ns != nullptr && r->coarse_ns > 0) *coarse_ns = r->coarse_ns;
         return accept("");
@@ -251,7 +253,10 @@ Verdict Prover::soak(const ProvenVariant& v, uint32_t launches,
     while (done < launches && verdict.outcome == Outcome::kAccept &&
            (done == 0 || std::chrono::steady_clock::now() < until)) {
         const uint32_t part = std::min(kPart, launches - done);
-        verdict = replay(module, v, {"in a longer run", Gate::kRepeat, 0, 0, 0, part}, nullptr);
+        const Verdict next =
+            replay(module, v, {"in a longer run", Gate::kRepeat, 0, 0, 0, part}, nullptr);
+        if (no_pause_ && done > 0) break;  // a busy program has a shorter run, not none
+        verdict = next;
         done += part;
     }
     sandbox_.unload(module);
