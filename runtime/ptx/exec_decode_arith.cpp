@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ptx/exec_decode.h"
+#include "ptx/exec_memory.h"
 
 namespace ttt::ptx::exec {
 namespace {
@@ -304,6 +305,7 @@ bool FunctionDecoder::is_space(const Stmt& s) {
 bool FunctionDecoder::no_operation(const Stmt& s) {
     Op op = fresh(s);
     op.run = [](Context&, const Op&, uint32_t) {};
+    if (s.op == Opcode::kMembar || s.op == Opcode::kFence) op.run = run_fence;
     if (s.op == Opcode::kCreatepolicy) {
         if (s.operands.empty() || !dest(s.operands[0], op.dst[0], Type::kB64)) return false;
         op.src[0] = program_.constant(Width::kLong, 0);

@@ -18,6 +18,14 @@ bool unknown_memory_form(const Stmt& s) {
            s.last_type() == Type::kNone || s.last_type() == Type::kPred;
 }
 
+bool ordered(const Stmt& s) { return s.has(Mod::kAcquire) || s.has(Mod::kRelease); }
+
+// May meet an access of another block. Shared and local memory are one host thread's own.
+bool strong(const Stmt& s) {
+    return (s.space() == Space::kGlobal || s.space() == Space::kGeneric) &&
+           (ordered(s) || s.has(Mod::kVolatile) || s.has(Mod::kRelaxed));
+}
+
 std::optional<AtomicKind> atomic_kind(const Stmt& s) {
     static constexpr std::pair<Mod, AtomicKind> kKinds[] = {
         {Mod::kAdd, AtomicKind::kAdd},   {Mod::kMin, AtomicKind::kMin},
@@ -47,7 +55,8 @@ bool FunctionDecoder::load(const Stmt& s) {
     op.elements = vector_length(s);
     if (!address(s.operands[1], s.space(), op)) return false;
     op.cache = program_.new_cache();
-    op.run = run_load;
+    op.run = strong(s) ? run_strong_load : run_load;
+    op.sub = ordered(s) ? 1 : 0;
     const auto fits = [&](const Dest& d) {
         return d.width != Width::kPred && lane_bytes(d.width) >= op.element_bytes;
     };
@@ -85,7 +94,8 @@ bool FunctionDecoder::store(const Stmt& s) {
     op.elements = vector_length(s);
     if (!address(s.operands[0], s.space(), op)) return false;
     op.cache = program_.new_cache();
-    op.run = run_store;
+    op.run = strong(s) ? run_strong_store : run_store;
+    op.sub = ordered(s) ? 1 : 0;
     const auto fits = [&](const Source& v) {
         return v.width != Width::kPred && lane_bytes(v.width) >= op.element_bytes;
     };

@@ -24,6 +24,11 @@ bool resolve(Context& c, const Op& op, const Place& place, uint32_t mask, uint32
 // stored.
 void run_load(Context& c, const Op& op, uint32_t mask);
 void run_store(Context& c, const Op& op, uint32_t mask);
+// The same for strong accesses, which other blocks may see while they run; sub: 1 for acquire and
+// release.
+void run_strong_load(Context& c, const Op& op, uint32_t mask);
+void run_strong_store(Context& c, const Op& op, uint32_t mask);
+void run_fence(Context& c, const Op& op, uint32_t mask);
 // sub: AtomicKind; src[1], src[2] the operands, or values[table] for vectors.
 void run_atomic(Context& c, const Op& op, uint32_t mask);
 // dst address src[0] + imm (shared), source address src[1] + target (global); sub: bytes; src[2]:

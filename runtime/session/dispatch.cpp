@@ -35,6 +35,13 @@ uint64_t pointer_at(const ParamView& view, const ParamField& f, bool* ok) {
 
 }  // namespace
 
+bool Dispatch::enter(DispatchMode next) const {
+    DispatchMode now = mode.load();
+    while (now != DispatchMode::kRetired)
+        if (mode.compare_exchange_weak(now, next)) return true;
+    return false;
+}
+
 Status Dispatch::compile_guard(const ipc::GuardDef* guard, const ParamLayout& layout,
                                Dispatch* out) {
     if (guard == nullptr) return ok_status();

@@ -53,6 +53,9 @@ struct Dispatch {
     mutable std::atomic<uint64_t> served{0};  // launches by the variant
     mutable std::atomic<uint32_t> failed{0};  // launches of the variant that the driver refused
 
+    // Goes on to `next` unless retired: a launching thread may retire it at any moment, for good.
+    bool enter(DispatchMode next) const;
+
     // Translates a guard (null: no condition) for a kernel's parameters; kInvalidArgument if a
     // condition names bytes outside one parameter. Geometry the guard leaves open stays as `out`
     // has it.

@@ -45,11 +45,10 @@ void Trials::swap(Trial& t, const Action& a) {
 
 bool Trials::publish(Trial& t, Variant& v, DispatchMode mode, std::string* problem) {
     if (v.published != nullptr) {
-        if (v.published->mode.load() == DispatchMode::kRetired) {
+        if (!v.published->enter(mode)) {
             *problem = "retired";
             return false;
         }
-        v.published->mode.store(mode);
         shared_.variants_live.store(shared_.variants_live.load() +
                                     (mode == DispatchMode::kLive && !v.counted));
         v.counted = v.counted || mode == DispatchMode::kLive;

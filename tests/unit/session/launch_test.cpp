@@ -2,8 +2,10 @@
 // recordings.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "session/launch_path.h"
 #include "session/recording.h"
@@ -45,6 +47,14 @@ Driver canned_driver() {
     return d;
 }
 
+// Never freed, as in a program: a launching thread's cached answers name dispatches by address.
+template <typename T>
+T* kept() {
+    static auto& all = *new std::vector<std::unique_ptr<T>>;
+    all.push_back(std::make_unique<T>());
+    return all.back().get();
+}
+
 struct LaunchPath : testing::Test {
     void SetUp() override {
         g_capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -75,8 +85,7 @@ struct LaunchPath : testing::Test {
         };
     }
     void publish(DispatchMode mode) {
-        dispatches.push_back(std::make_unique<Dispatch>());
-        Dispatch* d = dispatches.back().get();
+        auto* d = kept<Dispatch>();
         d->function = kVariant;
         d->context = kContext;
         d->grid = {2, 1, 1};
@@ -91,9 +100,9 @@ struct LaunchPath : testing::Test {
         d->overlaps.push_back({a, b});
         d->mode.store(mode);
         dispatch = d;
-        sets.push_back(std::make_unique<DispatchSet>());
-        sets.back()->variants.push_back(d);
-        f->dispatch.store(sets.back().get());
+        auto* set = kept<DispatchSet>();
+        set->variants.push_back(d);
+        f->dispatch.store(set);
         f->attention.store(kHasDispatch);
     }
     CUresult go() { return launch_with_attention(s, f, launch); }
@@ -109,8 +118,6 @@ struct LaunchPath : testing::Test {
     Dim3 last_grid;
     CUresult variant_result = CUDA_SUCCESS, original_result = CUDA_SUCCESS;
     const Dispatch* dispatch = nullptr;
-    std::vector<std::unique_ptr<Dispatch>> dispatches;
-    std::vector<std::unique_ptr<DispatchSet>> sets;
 };
 
 TEST_F(LaunchPath, VariantServesWhereTheGuardHolds) {
@@ -247,6 +254,25 @@ TEST_F(LaunchPath, NoFreeSlotMeansAnUntimedLaunch) {
     EXPECT_EQ(go(), CUDA_SUCCESS);
     EXPECT_EQ(calls.size(), 1u);
     EXPECT_EQ(g_records, 0);
+}
+
+TEST(DispatchMode, ARetirementIsNeverUndone) {
+    for (int round = 0; round < 200; ++round) {
+        Dispatch d;
+        d.mode.store(DispatchMode::kWaiting);
+        std::atomic<bool> go{false};
+        std::thread launching([&] {
+            while (!go.load()) {
+            }
+            d.mode.store(DispatchMode::kRetired);
+        });
+        go.store(true);
+        d.enter(DispatchMode::kLive);
+        launching.join();
+        EXPECT_EQ(d.mode.load(), DispatchMode::kRetired);
+        EXPECT_FALSE(d.enter(DispatchMode::kLive));
+        EXPECT_EQ(d.mode.load(), DispatchMode::kRetired);
+    }
 }
 
 struct Recording : LaunchPath {
