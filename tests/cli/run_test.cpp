@@ -57,6 +57,17 @@ TEST(Run, PreloadGoesBeforeTheUsersOwn) {
               kLibrary + ":" + other + "\n");
 }
 
+TEST(Run, LibraryThatCannotBePreloadedIsSaid) {
+    const std::string spaced = scratch_path("with space.so");
+    std::filesystem::create_symlink(kLibrary, spaced);
+    const Ran r = ttt({"run", "--", "/bin/true"}, {{"TTT_LIBRARY", spaced}});
+    EXPECT_EQ(r.rc, 1);
+    EXPECT_TRUE(is_one_line(r.err)) << r.err;
+    EXPECT_NE(r.err.find("space"), std::string::npos) << r.err;
+    const Ran doctor = ttt({"doctor", "--json"}, {{"TTT_LIBRARY", spaced}});
+    EXPECT_NE(doctor.out.find("folder without space"), std::string::npos) << doctor.out;
+}
+
 TEST(Run, OptionsBecomeEnvironment) {
     EXPECT_EQ(run_child({"--mode", "observe"}, {"env", "TTT_MODE"}).out, "observe\n");
     EXPECT_EQ(run_child({"--foreground", "2.5"}, {"env", "TTT_FOREGROUND"}).out, "2.5\n");

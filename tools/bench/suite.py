@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ttt tune` over the development suite on this machine's GPU; writes a Markdown table and a JSON file.
 
-Usage: suite.py --bin DIR --data tests/data/suite --out DIR [--budget S] [--repeat N] [--only NAME,…]
+Usage: suite.py --bin DIR --data tests/data/suite --out DIR [--budget S] [--repeat N] [--only NAME,…] [--emulate PROFILE]
 The column "known" is the best gain measured by hand with the same family of edits (tests/data/suite/known_gains.json);
 "reached" is (found - 1) / (known - 1). A kernel that is not tuned is a row with its reason, never left out.
 """
@@ -22,6 +22,7 @@ def machine():
 
 def tune(a, name):
     cmd = [str(a.bin / "ttt"), "tune", str(a.data / "kernels.ptx"), "--launch", str(a.data / f"{name}.json"), "--budget", str(a.budget), "--json"]
+    cmd += ["--emulate", a.emulate] if a.emulate else []
     try:
         p = subprocess.run(cmd, capture_output=True, text=True, timeout=a.budget + 60)
         site = json.loads(p.stdout)
@@ -61,9 +62,12 @@ def main():
     p.add_argument("--budget", type=float, default=60)
     p.add_argument("--repeat", type=int, default=1)
     p.add_argument("--only", default="")
+    p.add_argument("--emulate", default="", help="profile of the emulated GPU; its figures are simulated, never GPU figures")
     a = p.parse_args()
     known = json.loads((a.data / "known_gains.json").read_text())
     names = [n for n in a.only.split(",") if n] or list(known)
+    if unknown := [n for n in names if n not in known]:
+        sys.exit(f"suite.py: --only {','.join(unknown)}: the suite has {', '.join(known)}")
     rows = []
     for name in names:
         runs = [tune(a, name) for _ in range(a.repeat)]
@@ -73,6 +77,8 @@ def main():
         rows[-1]["row"] = table_row(rows[-1])
         print(rows[-1]["row"], flush=True)
     m = machine()
+    if a.emulate:
+        m["gpu"] = f"the emulated GPU ({a.emulate}; times are simulated)"
     a.out.mkdir(parents=True, exist_ok=True)
     (a.out / "suite.json").write_text(json.dumps({"machine": m, "budget_s": a.budget, "rows": rows}, indent=1))
     head = (f"`{m['command']}` on {m['gpu']}, {m['toolkit']}, {m['date']}; {a.repeat} run(s) per kernel, medians.\n\n") + HEADER

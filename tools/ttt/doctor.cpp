@@ -147,8 +147,9 @@ int doctor(bool json) {
     checks.push_back(check_device_files(driver));
     checks.push_back(check_mps());
     checks.push_back(check_compiler(driver));
-    checks.push_back(check_file("library", here.library,
-                                "libttt.so belongs in ../lib beside ttt; or set TTT_LIBRARY"));
+    const std::string problem = preload_problem(here);
+    checks.push_back(problem.empty() ? Check{"library", Grade::kGood, here.library, ""}
+                                     : Check{"library", Grade::kBad, here.library, problem});
     checks.push_back(
         check_file("tuner", here.tuner, "ttt-tuner belongs beside ttt; or set TTT_TUNER"));
     checks.push_back(check_file("sandbox", here.sandbox,

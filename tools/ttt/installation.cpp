@@ -26,6 +26,14 @@ std::string folder_with_driver(const fs::path& folder) {
 
 }  // namespace
 
+std::string preload_problem(const Installation& here) {
+    if (here.library.empty()) return "libttt.so is not beside ttt (../lib); set TTT_LIBRARY";
+    if (here.library.find_first_of(" :") != std::string::npos)
+        return "LD_PRELOAD cannot name " + here.library +
+               ": move it to a folder without space or colon in its path";
+    return "";
+}
+
 std::string environment(const char* name) {
     const char* value = std::getenv(name);
     return value != nullptr ? value : "";

@@ -15,6 +15,10 @@ struct Installation {
 // Environment: TTT_LIBRARY, TTT_TUNER and TTT_SANDBOX win over the places beside ttt.
 Installation find_installation();
 
+// What keeps libttt.so from being preloaded, or "": LD_PRELOAD is split at spaces and colons, which
+// no quoting prevents, so a path that has one would be ignored with a warning of the loader's.
+std::string preload_problem(const Installation& here);
+
 // "first:rest", or "first" when rest is empty.
 std::string prepend(const std::string& first, const std::string& rest);
 std::string environment(const char* name);  // "" when unset

@@ -29,8 +29,8 @@ void print_report(const Json& report, bool json) {
 
 int run(const RunOptions& options) {
     const Installation here = find_installation();
-    if (here.library.empty())
-        return complain(kFailed, "libttt.so is not beside ttt (../lib); set TTT_LIBRARY");
+    if (const std::string problem = preload_problem(here); !problem.empty())
+        return complain(kFailed, problem);
     const TemporaryFolder scratch;
     if (!scratch.ok())
         return complain(kFailed, "no temporary folder: set TMPDIR to a writable one");
