@@ -5,6 +5,7 @@
 #pragma once
 
 #include "entry.h"
+#include "session/sources.h"
 
 namespace ttt::shim {
 
@@ -234,6 +235,50 @@ CUresult kernel_get_function(C& call, CUfunction* function, CUkernel kernel) {
     if (r == CUDA_SUCCESS)
         if (Shared* s = session_running()) session::alias(*s, *function, kernel);
     return r;
+}
+
+// ---- linker ----
+inline session::Links& driver_links() {
+    static auto* links = new session::Links("the driver's linker");  // never freed
+    return *links;
+}
+template <typename C>
+CUresult link_create(C& call, unsigned n, CUjit_option* names, void** values, CUlinkState* state) {
+    const CUresult r = call(n, names, values, state);
+    if (r == CUDA_SUCCESS)
+        driver_links().begin(*state, session::compiler_options(n, names, values));
+    return r;
+}
+template <typename C>
+CUresult link_add_data(C& call, CUlinkState state, CUjitInputType type, void* data, size_t size,
+                       const char* name, unsigned n, CUjit_option* names, void** values) {
+    const CUresult r = call(state, type, data, size, name, n, names, values);
+    if (r != CUDA_SUCCESS) return r;
+    // Options of one input override the link's: too rare to be worth knowing.
+    if (type == CU_JIT_INPUT_PTX && n == 0)
+        driver_links().add_ptx(state, {static_cast<const std::byte*>(data), size});
+    else
+        driver_links().add_other(state);
+    return r;
+}
+template <typename C>
+CUresult link_add_file(C& call, CUlinkState state, CUjitInputType type, const char* path,
+                       unsigned n, CUjit_option* names, void** values) {
+    const CUresult r = call(state, type, path, n, names, values);
+    if (r == CUDA_SUCCESS) driver_links().add_other(state);
+    return r;
+}
+template <typename C>
+CUresult link_complete(C& call, CUlinkState state, void** cubin, size_t* size) {
+    const CUresult r = call(state, cubin, size);
+    if (r == CUDA_SUCCESS && cubin != nullptr && size != nullptr)
+        driver_links().linked(state, {static_cast<const std::byte*>(*cubin), *size});
+    return r;
+}
+template <typename C>
+CUresult link_destroy(C& call, CUlinkState state) {
+    driver_links().end(state);
+    return call(state);
 }
 
 // ---- function state ----

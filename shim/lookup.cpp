@@ -1,10 +1,12 @@
-// The dlsym hook. Answers only the exact names of driver_api.def, and only where the real dlsym
-// finds the real driver's symbol (or ours in its place); everything else is a tail jump to the real
-// dlsym, which then sees the true caller. The jump itself is in dlsym_x86_64.S and dlsym_aarch64.S.
+// The dlsym hook. Answers only the names of driver_api.def and compilers.def, and only where the
+// real dlsym finds the real driver's symbol (or ours in its place); everything else is a tail jump
+// to the real dlsym, which then sees the true caller. The jump itself is in dlsym_x86_64.S and
+// dlsym_aarch64.S.
 #include <dlfcn.h>
 
 #include <initializer_list>
 
+#include "compilers.h"
 #include "real_driver.h"
 
 extern "C" {
@@ -33,7 +35,10 @@ __attribute__((visibility("hidden"))) void* ttt_dlsym_filter(void* handle, const
     void* const jump_on = reinterpret_cast<void*>(1);
     const Slot slot = find_hooked(name);
     // RTLD_NEXT means "after the caller": only the real dlsym can know who that is.
-    if (slot == Slot::kCount || handle == RTLD_NEXT) return jump_on;
+    if (handle == RTLD_NEXT) return jump_on;
+    if (slot == Slot::kCount && handle != RTLD_DEFAULT && is_compiler_function(name))
+        return compiler_wrapper(name, ttt_real_dlsym_call(handle, name));
+    if (slot == Slot::kCount) return jump_on;
     void* const ours = entry_address(slot);
     void* found = ttt_real_dlsym_call(handle, name);
     // Found ourselves in the global scope: a program that probes for a driver must not be told that

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <string>
 
+#include "base/hash.h"
 #include "image/bytes.h"
 #include "image/elf.h"
 #include "image/image.h"
@@ -168,6 +170,32 @@ Result<std::vector<Entry>> entries(std::span<const std::byte> image) {
             break;
     }
     return make_error(Code::kParse, "the image is neither PTX, ELF nor a fat binary");
+}
+
+uint64_t code_identity(std::string_view elf) {
+    struct Reader final : ElfReader {
+        std::string_view bytes;
+        bool read(uint64_t offset, void* out, uint64_t n) override {
+            if (offset > bytes.size() || n > bytes.size() - offset) return false;
+            std::memcpy(out, bytes.data() + offset, n);
+            return true;
+        }
+    } reader;
+    reader.bytes = elf;
+    // Without the padding that some containers add.
+    const auto length = elf_length(reader, elf.size());
+    return hash_text(elf.substr(0, length.ok() ? length.value() : elf.size())).lo;
+}
+
+std::vector<uint64_t> code_identities(std::span<const std::byte> image) {
+    std::vector<uint64_t> out;
+    const auto found = entries(image);
+    for (size_t i = 0; found.ok() && i < found->size(); ++i) {
+        const Entry& e = (*found)[i];
+        if (e.kind != EntryKind::kElf) continue;
+        if (const auto elf = contents(e); elf.ok()) out.push_back(code_identity(*elf));
+    }
+    return out;
 }
 
 const Entry* best_ptx(const std::vector<Entry>& entries, uint32_t arch) {

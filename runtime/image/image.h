@@ -45,6 +45,11 @@ Result<std::string> contents(const Entry& entry, uint64_t limit = uint64_t{1} <<
 // highest below it.
 const Entry* best_ptx(const std::vector<Entry>& entries, uint32_t arch);
 
+// Identity of each machine code (ELF) in an image, by content: the same whether it is loaded bare
+// or inside a fat binary. Unreadable images and entries have none.
+std::vector<uint64_t> code_identities(std::span<const std::byte> image);
+uint64_t code_identity(std::string_view elf);
+
 // Bytes of an image of unknown length in this process's memory, read so that a lying header cannot
 // fault us (process_vm_readv on ourselves). Wrappers (version 1 and 2) are followed: one blob per
 // fat binary.

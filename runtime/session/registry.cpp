@@ -14,6 +14,7 @@ constexpr uint64_t kImageLimit = uint64_t{256} << 20;
 // Each is a descriptor of the program's: machine code without PTX is kept only for the tuner to
 // find PTX elsewhere by it.
 constexpr size_t kMostHeldImages = 64;
+constexpr size_t kMostSources = 4096;  // waiting for a tuner
 constexpr size_t kParamCountLimit = 4096;
 
 ipc::ImageKind image_kind(std::span<const std::byte> blob) {
@@ -44,6 +45,7 @@ uint64_t Kernel::launches() const {
 
 void Registry::drain() {
     Event* e = shared_.events.drain();
+    note_sources();  // after: a source is told before the module made from it is loaded
     while (e != nullptr) {
         const std::unique_ptr<Event> owned(e);
         e = e->next;
@@ -53,6 +55,13 @@ void Registry::drain() {
     // mark by itself.
     const uint64_t epoch = shared_.functions.epoch();
     if (unloads_ + 1 == epoch) shared_.functions.renew(epoch);
+}
+
+void Registry::note_sources() {
+    for (Source& s : session::take_sources()) {
+        codes_with_source_.insert(s.codes.begin(), s.codes.end());
+        if (sources_.size() < kMostSources) sources_.push_back(std::move(s));
+    }
 }
 
 void Registry::handle(Event& e) {
@@ -102,7 +111,10 @@ void Registry::take_image(Module& m, std::vector<std::vector<std::byte>>& blobs)
         auto entries = image::entries(blob);
         if (!entries.ok())
             continue;  // the driver may know more than we do; the kernels are left alone
-        const bool ptx = carries_ptx(*entries);
+        const auto made = [&](uint64_t code) { return codes_with_source_.contains(code); };
+        const bool ptx =
+            carries_ptx(*entries) || (!codes_with_source_.empty() &&
+                                      std::ranges::any_of(image::code_identities(blob), made));
         if (best == nullptr || (ptx && !m.has_ptx)) best = &blob;
         m.has_ptx = m.has_ptx || ptx;
         if (shared_.driver.cuFuncGetParamInfo != nullptr) continue;
@@ -123,6 +135,7 @@ void Registry::take_image(Module& m, std::vector<std::vector<std::byte>>& blobs)
     }
     if (best == nullptr || (!m.has_ptx && held_images() >= kMostHeldImages)) return;
     m.kind = static_cast<uint8_t>(image_kind(*best));
+    m.bare_code = !m.has_ptx && image::classify(*best) == image::Kind::kElf;
     m.bytes = best->size();
     auto fd = ipc::make_memfd("ttt-image", *best);
     if (fd.ok()) m.image = std::move(fd).value();
@@ -283,7 +296,8 @@ void Registry::miss(const Event& e) {
         examine(*k->module);
         f->kernel_id = k->id;
         f->layout = k->layout;
-        if (shared_.foreground != nullptr && k->module->has_ptx && k->layout.known)
+        if (shared_.foreground != nullptr && (k->module->has_ptx || k->module->bare_code) &&
+            k->layout.known)
             f->attention.store(kForeground);
         if (!k->functions.empty()) f->dispatch.store(k->functions.front()->dispatch.load());
     }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/fd.h"
 #include "session/event.h"
 #include "session/shared.h"
+#include "session/sources.h"
 
 namespace ttt::session {
 
@@ -20,7 +22,9 @@ struct Module {
     bool library = false;
     bool gone = false;
     bool examined = false;  // image looked at: the next two are meaningful
-    bool has_ptx = false;
+    bool has_ptx = false;   // in its image, or told by the compiler that made it
+    bool bare_code =
+        false;         // one cubin: its PTX may lie in a compiler's cache that the tuner knows
     uint8_t kind = 0;  // ipc::ImageKind
     Fd image;          // memfd, until sent
     uint64_t bytes = 0;
@@ -59,6 +63,8 @@ class Registry {
     };
     std::vector<Seen> take_contexts() { return std::exchange(contexts_, {}); }
     std::vector<CUcontext> take_gone() { return std::exchange(gone_, {}); }
+    // PTX that compilers in the program made machine code from, since the last call.
+    std::vector<Source> take_sources() { return std::exchange(sources_, {}); }
     // Attribute changes since the last call, for variants that are already loaded.
     struct Change {
         Kernel* kernel;
@@ -81,6 +87,7 @@ class Registry {
         bool is_kernel;
     };
 
+    void note_sources();
     void handle(Event& e);
     void loaded(Event& e);
     void unloaded(const Event& e);
@@ -105,6 +112,8 @@ class Registry {
     std::vector<Seen> contexts_;
     std::vector<CUcontext> gone_;
     std::vector<Change> changes_;
+    std::vector<Source> sources_;
+    std::set<uint64_t> codes_with_source_;
     uint64_t unloads_ = 0;
 };
 

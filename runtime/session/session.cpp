@@ -200,6 +200,12 @@ void loaded(Shared& s, const void* handle, bool library, const Image& image, uns
     s.events.push(e.release());
 }
 
+std::string compiler_options(unsigned count, const CUjit_option* names, void* const* values) {
+    const JitOptions jit = jit_options(count, names, values);
+    return jit.max_registers > 0 ? fmt::format("--maxrregcount={} {}", jit.max_registers, jit.text)
+                                 : jit.text;
+}
+
 void named(Shared& s, const void* handle, bool is_kernel, const void* owner, const char* name) {
     auto e = std::make_unique<Event>();
     e->kind = Event::Kind::kNamed;

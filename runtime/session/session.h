@@ -33,6 +33,9 @@ struct Image {
 };
 void loaded(Shared& s, const void* handle, bool library, const Image& image, unsigned options,
             const CUjit_option* names, void* const* values);
+// JIT options as a compiler's command line, for those that change code ("--maxrregcount=32"); other
+// options by number.
+std::string compiler_options(unsigned count, const CUjit_option* names, void* const* values);
 void named(Shared& s, const void* handle, bool is_kernel, const void* owner, const char* name);
 void alias(Shared& s, CUfunction function, CUkernel kernel);
 void attribute(Shared& s, const void* handle, int number,

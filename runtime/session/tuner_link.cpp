@@ -122,6 +122,15 @@ std::optional<ipc::Received> TunerLink::receive(int timeout_ms) {
     return std::move(*r);
 }
 
+void TunerLink::source(const Source& s) {
+    const auto fd = ipc::make_memfd("ttt-ptx", std::as_bytes(std::span(s.ptx)));
+    if (!fd.ok()) return;
+    flatbuffers::FlatBufferBuilder b;
+    auto codes = b.CreateVector(s.codes);
+    auto origin = b.CreateString(s.origin), options = b.CreateString(s.options);
+    send(b, ipc::CreatePtxSource(b, codes, s.ptx.size(), origin, options), fd->get());
+}
+
 void TunerLink::module(Module& m) {
     if (m.sent || !m.image.valid() || !up()) return;
     flatbuffers::FlatBufferBuilder b;

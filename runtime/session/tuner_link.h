@@ -32,6 +32,7 @@ class TunerLink {
     // nullopt: nothing within the time, or the link went down.
     std::optional<ipc::Received> receive(int timeout_ms);
 
+    void source(const Source& s);
     void module(Module& m);  // the image, once
     void kernel(Kernel& k);  // and its module before it
     void site_hot(const Site& site, uint64_t launches, double share);

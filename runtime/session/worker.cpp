@@ -89,7 +89,12 @@ void Worker::take_events() {
     for (const Registry::Change& c : registry_.take_changes()) trials_.attribute_changed(c);
     // Images that the program may have freed by now are the tuner's to keep; those it promised to
     // keep can wait.
-    if (link_.tried() && !link_.up()) return registry_.drop_images();
+    if (link_.tried() && !link_.up()) {
+        registry_.take_sources();
+        return registry_.drop_images();
+    }
+    if (link_.up())
+        for (const Source& s : registry_.take_sources()) link_.source(s);
     for (const auto& m : registry_.modules())
         if (m->has_ptx && m->image.valid()) link_.module(*m);
 }

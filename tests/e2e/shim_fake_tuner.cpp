@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 
+#include "image/image.h"
 #include "ipc/channel.h"
 
 using namespace ttt;  // NOLINT: a test program
@@ -19,6 +21,7 @@ using namespace ttt;  // NOLINT: a test program
 namespace {
 
 std::string g_mode = "whole";
+std::map<uint64_t, std::string> g_sources;  // identity of machine code → who made it
 FILE* g_log = nullptr;
 template <typename... A>
 void note(const char* format, A... a) {
@@ -90,6 +93,18 @@ void answer(ipc::Channel& c, const ipc::Received& r) {
         note("image id=%llu kind=%s size=%llu read=%d",
              static_cast<unsigned long long>(p->module_id()), ipc::EnumNameImageKind(p->kind()),
              static_cast<unsigned long long>(p->size()), bytes.ok() && bytes->size() == p->size());
+        for (const uint64_t code :
+             bytes.ok() ? image::code_identities(*bytes) : std::vector<uint64_t>())
+            if (const auto s = g_sources.find(code); s != g_sources.end())
+                note("image of source %s", s->second.c_str());
+    }
+    if (const auto* p = m->payload_as_PtxSource()) {
+        auto bytes = ipc::read_memfd(r.fd.get(), 1 << 20);
+        const bool text = bytes.ok() && bytes->size() == p->size() &&
+                          image::classify(*bytes) == image::Kind::kPtx;
+        note("source origin=%s options=%s ptx=%d", p->origin()->c_str(), p->options()->c_str(),
+             text);
+        for (const uint64_t code : *p->codes()) g_sources[code] = p->origin()->str();
     }
     if (const auto* p = m->payload_as_KernelDef())
         note("kernel name=%s params=%u", p->name()->c_str(), p->params()->size());

@@ -399,6 +399,42 @@ TEST(ShimMemory, ATunerThatKeepsItsSandboxCostsAMomentOnly) {
     EXPECT_LT(r.number("alloc_ms"), 2500);
 }
 
+// The four kinds of machine code that the probe makes: three with one PTX behind them, one linked
+// from two.
+TEST(ShimCompilers, PtxBehindMachineCodeIsToldToTheTuner) {
+    Fake fake("observe_only");
+    const std::string linked = fake.log + "_linked";
+    const std::string command = std::string("shim-compilers-probe ") + TTT_CUDA_LIBRARIES;
+    const std::string environment = fake.environment + " TTT_NULL_LINKED=" + linked;
+    const Outcome without = run(command, environment, false);
+    if (without.code == 77)
+        GTEST_SKIP() << "this machine has no NVRTC or nvJitLink: " << without.text;
+    ASSERT_EQ(without.code, 0) << without.text;
+    const Outcome r = run(command, environment);
+    ASSERT_EQ(r.code, 0) << r.text;
+    EXPECT_EQ(r["code"], without["code"]);
+    EXPECT_EQ(r["probe"], "null") << "a program that probes for NVRTC must not find ours";
+    EXPECT_EQ(r["get_cubin"], "libttt.so");
+    EXPECT_EQ(without["get_cubin"], "libnvrtc.");
+    EXPECT_EQ(r["version"], "libnvrtc.");
+    EXPECT_EQ(r["absent"], "null") << "a library without the symbol must not gain it";
+    const std::string log = fake.text();
+    EXPECT_NE(log.find("source origin=NVRTC options=-arch=sm_80 --maxrregcount=40 ptx=1"), log.npos)
+        << log;
+    EXPECT_NE(log.find("source origin=nvJitLink options=-arch=sm_80 ptx=1"), log.npos) << log;
+    EXPECT_NE(log.find("source origin=the driver's linker options=--maxrregcount=32"), log.npos)
+        << log;
+    for (const char* origin : {"NVRTC", "nvJitLink", "the driver's linker"})
+        EXPECT_NE(log.find(std::string("image of source ") + origin), log.npos)
+            << origin << " in " << log;
+    size_t sources = 0;
+    for (size_t at = log.find("source origin="); at != log.npos;
+         at = log.find("source origin=", at + 1))
+        ++sources;
+    EXPECT_EQ(sources, 3u) << "machine code linked from two inputs has no one PTX: " << log;
+    std::remove(linked.c_str());
+}
+
 TEST(ShimForeground, DecidesAtTheThirdLaunchWithinTheBudget) {
     const Fake fake("whole");
     const Outcome r = run("shim-probe launches 200 1000",

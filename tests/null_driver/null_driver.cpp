@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -244,6 +246,18 @@ CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned int) { return host_me
 CUresult cuMemAllocHost_v2(void** out, size_t bytes) { return host_memory(out, bytes); }
 CUresult cuMemFreeHost(void* pointer) {
     std::free(pointer);
+    return CUDA_SUCCESS;
+}
+
+// No linker: the "result" is the file $TTT_NULL_LINKED.
+CUresult cuLinkComplete(CUlinkState, void** cubin, size_t* size) {
+    static const std::string* bytes = [] {
+        const char* path = std::getenv("TTT_NULL_LINKED");
+        std::ifstream in(path != nullptr ? path : "", std::ios::binary);
+        return new std::string(std::istreambuf_iterator<char>(in), {});
+    }();
+    if (cubin != nullptr) *cubin = const_cast<char*>(bytes->data());
+    if (size != nullptr) *size = bytes->size();
     return CUDA_SUCCESS;
 }
 

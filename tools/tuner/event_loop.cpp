@@ -141,6 +141,8 @@ Status EventLoop::drain() {
 
 Status EventLoop::handle(const ipc::Message& m, Fd fd) {
     switch (m.payload_type()) {
+        case ipc::Payload::PtxSource:
+            return on_source(*m.payload_as_PtxSource(), fd);
         case ipc::Payload::ModuleImage:
             return on_module(*m.payload_as_ModuleImage(), fd);
         case ipc::Payload::KernelDef:
@@ -177,6 +179,15 @@ Status EventLoop::handle(const ipc::Message& m, Fd fd) {
             return make_error(Code::kProtocol, std::string("the program sent ") +
                                                    ipc::payload_name(m.payload_type()));
     }
+}
+
+Status EventLoop::on_source(const ipc::PtxSource& m, const Fd& fd) {
+    std::vector<uint64_t> codes;
+    if (m.codes() != nullptr) codes.assign(m.codes()->begin(), m.codes()->end());
+    const Status s =
+        modules_.add_source(codes, fd, m.size(), text(m.origin()), text(m.options()));
+    if (!s.ok()) log::warn("PTX source: {}", s.error().str());  // its kernels have none then
+    return ok_status();
 }
 
 Status EventLoop::on_module(const ipc::ModuleImage& m, const Fd& fd) {

@@ -38,6 +38,7 @@ class EventLoop {
     void set_up(const ipc::Hello& hello, Fd lease);
     Status drain();
     Status handle(const ipc::Message& message, Fd fd);
+    Status on_source(const ipc::PtxSource& m, const Fd& fd);
     Status on_module(const ipc::ModuleImage& m, const Fd& fd);
     Status on_kernel(const ipc::KernelDef& m);
     Status on_site(const ipc::SiteHot& m);

@@ -1,10 +1,13 @@
 #include "tuner/modules.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstring>
 
 #include "image/image.h"
 #include "ipc/channel.h"
+#include "tuner/kernel_caches.h"
 
 namespace ttt::tuner {
 namespace {
@@ -32,6 +35,14 @@ const image::Entry* machine_code(const std::vector<image::Entry>& entries, uint3
     return best;
 }
 
+void parse_ptx(ModuleCode& c, std::string text) {
+    auto parsed = ptx::parse(std::move(text));
+    if (parsed.ok())
+        c.ptx = std::move(*parsed);
+    else
+        c.no_ptx = "its PTX does not parse: " + parsed.error().str();
+}
+
 void read_ptx(ModuleCode& c, const std::vector<image::Entry>& entries, uint32_t arch) {
     const image::Entry* best = image::best_ptx(entries, arch);
     if (best == nullptr) {
@@ -44,14 +55,29 @@ void read_ptx(ModuleCode& c, const std::vector<image::Entry>& entries, uint32_t 
         return;
     }
     if (c.option_max_registers == 0) c.option_max_registers = register_option(best->options);
-    auto parsed = ptx::parse(std::move(*text));
-    if (parsed.ok())
-        c.ptx = std::move(*parsed);
-    else
-        c.no_ptx = "its PTX does not parse: " + parsed.error().str();
+    parse_ptx(c, std::move(*text));
 }
 
-void examine(ModuleCode& c, uint32_t arch) {
+}  // namespace
+
+// Machine code alone: its PTX may be known from the compiler that made it, or from that compiler's
+// cache on disk.
+void Modules::find_source(ModuleCode& c) const {
+    if (c.cubin.empty()) return;
+    if (const auto s = sources_.find(image::code_identity(c.cubin)); s != sources_.end()) {
+        c.ptx_origin = fmt::format("from {} in the program ({})", s->second->origin,
+                                   s->second->options.empty() ? "no options" : s->second->options);
+        if (c.option_max_registers == 0)
+            c.option_max_registers = register_option(s->second->options);
+        return parse_ptx(c, s->second->ptx);
+    }
+    if (auto cached = find_in_caches(std::as_bytes(std::span(c.cubin)), kernel_cache_folders())) {
+        c.ptx_origin = "from the kernel cache, " + cached->file.string();
+        parse_ptx(c, std::move(cached->ptx));
+    }
+}
+
+void Modules::examine(ModuleCode& c, uint32_t arch) const {
     if (c.jit_max_registers > 0)
         c.option_max_registers = static_cast<uint32_t>(c.jit_max_registers);
     auto entries = image::entries(c.image);
@@ -66,7 +92,10 @@ void examine(ModuleCode& c, uint32_t arch) {
         if (c.option_max_registers == 0) c.option_max_registers = register_option(elf->options);
     }
     read_ptx(c, *entries, arch);
+    if (image::best_ptx(*entries, arch) == nullptr) find_source(c);
 }
+
+namespace {
 
 template <typename F>
 void with_kernel(const std::string& cubin, const std::string& entry, F f) {
@@ -108,6 +137,19 @@ Status Modules::add(uint64_t id, const Fd& image, uint64_t size, int max_registe
     code->jit_options = std::move(options);
     codes_[id] = std::move(code);
     examined_[id] = false;
+    return ok_status();
+}
+
+Status Modules::add_source(std::span<const uint64_t> codes, const Fd& text, uint64_t size,
+                           std::string origin, std::string options) {
+    if (!text.valid()) return make_error(Code::kProtocol, "PTX source without a descriptor");
+    TTT_TRY(const std::vector<std::byte> bytes, ipc::read_memfd(text.get(), kImageLimit));
+    if (bytes.size() != size || size == 0)
+        return make_error(Code::kProtocol, "PTX source size differs from its descriptor's");
+    const auto source = std::make_shared<const Source>(
+        Source{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+               std::move(origin), std::move(options)});
+    for (const uint64_t code : codes) sources_[code] = source;
     return ok_status();
 }
 

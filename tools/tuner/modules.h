@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct ModuleCode {
     std::string jit_options;
     std::optional<ptx::Module> ptx;
     std::string no_ptx;             // why there is none
+    std::string ptx_origin;         // where it came from, when not from the image itself
     bool has_machine_code = false;  // the program runs this cubin, not the driver's own compilation
     std::string cubin;              // ELF for the device's architecture, empty when absent
     uint32_t option_max_registers =
@@ -39,10 +41,20 @@ class Modules {
     // Reads the descriptor now (nothing of the program's is held back), parses on first use.
     Status add(uint64_t id, const Fd& image, uint64_t size, int max_registers, int opt_level,
                std::string options);
+    // PTX that a compiler in the program made these machine codes from.
+    Status add_source(std::span<const uint64_t> codes, const Fd& text, uint64_t size,
+                      std::string origin, std::string options);
     // Null when the module was never announced.
     std::shared_ptr<const ModuleCode> code(uint64_t id, uint32_t arch);
 
   private:
+    struct Source {
+        std::string ptx, origin, options;
+    };
+    void examine(ModuleCode& c, uint32_t arch) const;
+    void find_source(ModuleCode& c) const;
+
+    std::map<uint64_t, std::shared_ptr<const Source>> sources_;  // by identity of the machine code
     std::map<uint64_t, std::shared_ptr<ModuleCode>> codes_;
     std::map<uint64_t, bool> examined_;
 };

@@ -74,6 +74,7 @@ void SiteTrial::run() {
     prover_ = std::make_unique<Prover>(site_, *code_, services_.program, context_,
                                        services_.sandbox, *services_.compiler, baseline_);
     prover_->set_lease([this] { return lease(); });
+    if (!code_->ptx_origin.empty()) note("PTX: " + code_->ptx_origin);
     std::optional<End> e = fidelity();
     if (!e) decide_pinning();
     if (!e) remember_original();

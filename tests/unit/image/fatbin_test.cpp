@@ -68,6 +68,22 @@ TEST(Entries, ToolkitFatBinariesOfEveryCompression) {
     EXPECT_TRUE(entries(read_file("size.fatbin")).value()[0].compressed);
 }
 
+TEST(Identity, SameCodeWhateverItIsPackedIn) {
+    const auto plain = code_identities(read_file("none.fatbin"));
+    ASSERT_EQ(plain.size(), 1u);
+    EXPECT_EQ(code_identities(read_file("speed.fatbin")), plain);
+    EXPECT_EQ(code_identities(read_file("size.fatbin")), plain);
+    const Blob fat = read_file("none.fatbin");
+    const std::string elf = contents(entries(fat).value()[0]).value();
+    Blob bare(bytes(elf).begin(), bytes(elf).end());
+    EXPECT_EQ(code_identities(bare), plain);
+    bare.resize(bare.size() + 24);  // as some containers pad it
+    EXPECT_EQ(code_identities(bare), plain);
+    bare[bare.size() / 2] ^= std::byte{1};
+    EXPECT_NE(code_identities(bare), plain);
+    EXPECT_TRUE(code_identities(bytes(kPtx)).empty());
+}
+
 TEST(Entries, PlainPtxAndCubinAreOneEntry) {
     auto ptx = entries(bytes(kPtx));
     ASSERT_TRUE(ptx.ok());
