@@ -59,7 +59,7 @@ void Registry::drain() {
 
 void Registry::note_sources() {
     for (Source& s : session::take_sources()) {
-        codes_with_source_.insert(s.codes.begin(), s.codes.end());
+        if (!s.ptx.empty()) codes_with_source_.insert(s.codes.begin(), s.codes.end());
         if (sources_.size() < kMostSources) sources_.push_back(std::move(s));
     }
 }

@@ -1,5 +1,7 @@
 #include "session/sources.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <memory>
 
@@ -27,7 +29,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 void made_from(std::span<const std::byte> machine_code, std::string_view ptx,
                std::string_view origin, std::string_view options) {
     ptx = ptx.substr(0, ptx.find('\0'));
-    if (ptx.size() < 2 || machine_code.empty() || machine_code.data() == nullptr) return;
+    if (machine_code.empty() || machine_code.data() == nullptr) return;
     if (g_waiting.load(std::memory_order_relaxed) + ptx.size() > kMostWaiting) return;
     // Read as the loader's copy will be, so that both identify the same bytes.
     const auto blobs = image::copy_foreign(machine_code.data(), kCodeLimit);
@@ -76,14 +78,21 @@ void Links::add_other(const void* link) {
     const auto it = links_.find(link);
     if (it == links_.end()) return;
     ++it->second.inputs;
+    ++it->second.without_ptx;
     it->second.ptx.clear();
 }
 
 void Links::linked(const void* link, std::span<const std::byte> machine_code) {
     const std::lock_guard lock(mutex_);
     const auto it = links_.find(link);
-    if (it != links_.end() && it->second.inputs == 1)
-        made_from(machine_code, it->second.ptx, origin_, it->second.options);
+    if (it == links_.end()) return;
+    const Link& l = it->second;
+    const bool one = l.inputs == 1 && !l.ptx.empty();
+    made_from(machine_code, l.ptx,
+              one ? std::string(origin_)
+                  : fmt::format("{} made it from {} inputs, {} of them without PTX", origin_,
+                                l.inputs, l.without_ptx),
+              l.options);
 }
 
 void Links::end(const void* link) {

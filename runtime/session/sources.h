@@ -18,14 +18,15 @@ namespace ttt::session {
 struct Source {
     Source* next = nullptr;
     std::vector<uint64_t>
-        codes;  // identities of the machine code made from it (image::code_identity)
-    std::string ptx;
+        codes;            // identities of the machine code made from it (image::code_identity)
+    std::string ptx;      // empty: there is none at hand, and `origin` says why
     std::string origin;   // "NVRTC", …
     std::string options;  // of the compiler, as one string
 };
 
-// `ptx` was compiled to `machine_code`, with these options. Copies both; does nothing when either
-// is unreadable or when too much waits already (64 MiB).
+// `ptx` was compiled to `machine_code`, with these options; empty when the compiler started from
+// something else, which `origin` then says. Copies both; does nothing when the machine code is
+// unreadable or when too much waits already (64 MiB).
 void made_from(std::span<const std::byte> machine_code, std::string_view ptx,
                std::string_view origin, std::string_view options);
 
@@ -33,7 +34,7 @@ void made_from(std::span<const std::byte> machine_code, std::string_view ptx,
 std::vector<Source> take_sources();
 
 // Inputs of links that are under way, by the linker's handle: a link of exactly one PTX module is
-// told as its source when the machine code is taken out. Any thread.
+// told as its source when the machine code is taken out, any other as one without PTX. Any thread.
 class Links {
   public:
     explicit Links(std::string_view origin) : origin_(origin) {}
@@ -46,7 +47,7 @@ class Links {
   private:
     struct Link {
         std::string options, ptx;
-        int inputs = 0;
+        int inputs = 0, without_ptx = 0;
     };
     const std::string_view origin_;
     std::mutex mutex_;

@@ -123,12 +123,16 @@ std::optional<ipc::Received> TunerLink::receive(int timeout_ms) {
 }
 
 void TunerLink::source(const Source& s) {
-    const auto fd = ipc::make_memfd("ttt-ptx", std::as_bytes(std::span(s.ptx)));
-    if (!fd.ok()) return;
+    Fd text;
+    if (!s.ptx.empty()) {
+        auto fd = ipc::make_memfd("ttt-ptx", std::as_bytes(std::span(s.ptx)));
+        if (!fd.ok()) return;
+        text = std::move(fd).value();
+    }
     flatbuffers::FlatBufferBuilder b;
     auto codes = b.CreateVector(s.codes);
     auto origin = b.CreateString(s.origin), options = b.CreateString(s.options);
-    send(b, ipc::CreatePtxSource(b, codes, s.ptx.size(), origin, options), fd->get());
+    send(b, ipc::CreatePtxSource(b, codes, s.ptx.size(), origin, options), text.get());
 }
 
 void TunerLink::module(Module& m) {

@@ -3,6 +3,9 @@
 import math
 
 import numpy
+
+if not hasattr(numpy, "row_stack"):  # some releases of numba-cuda still ask for the name that NumPy 2.5 dropped
+    numpy.row_stack = numpy.vstack
 from numba import cuda, float32
 
 from client import Digest, rounds

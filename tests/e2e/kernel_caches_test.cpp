@@ -95,6 +95,12 @@ TEST(Modules, MachineCodeAloneHasThePtxItsCompilerTold) {
     ASSERT_EQ(codes.size(), 1u);
     EXPECT_FALSE(with.add_source(codes, *text, ptx.size() + 1, "NVRTC", "").ok()) << "lying size";
     EXPECT_FALSE(with.add_source(codes, Fd(), ptx.size(), "NVRTC", "").ok());
+
+    Modules linked;
+    ASSERT_TRUE(linked.add_source(codes, Fd(), 0, "nvJitLink made it from LTO-IR", "").ok());
+    ASSERT_TRUE(linked.add(1, *image, cubin.size(), -1, -1, "").ok());
+    EXPECT_EQ(linked.code(1, 90)->no_ptx,
+              "its module holds machine code only: nvJitLink made it from LTO-IR");
     ASSERT_TRUE(with.add_source(codes, *text, ptx.size(), "NVRTC", "--maxrregcount=40 -G").ok());
     ASSERT_TRUE(with.add(1, *image, cubin.size(), -1, -1, "").ok());
     const auto code = with.code(1, 90);

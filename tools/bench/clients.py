@@ -57,9 +57,11 @@ def clients(a, work):
     return {n: c for n, c in out.items() if not a.only or n in a.only}
 
 
-def run(a, cmd, report=None, mode=None):
+def run(a, cmd, report=None, mode=None, cache=None):
     env = dict(os.environ, CLIENT_ROUNDS=str(a.rounds), CLIENT_GAP=str(a.gap))
     env.pop("LD_PRELOAD", None)
+    if cache:  # CuPy keeps machine code alone: a warm cache has no PTX to see
+        env["CUPY_CACHE_DIR"] = str(cache)
     if mode:
         env |= {"LD_PRELOAD": str(a.build / "lib/libttt.so"), "TTT_MODE": mode, "TTT_REPORT": str(report), "TTT_STORE": str(report.parent / "store")}
     begin = time.monotonic()
@@ -106,7 +108,7 @@ def measure(a, name, cmd, work):
     for mode in ("observe", "apply"):
         folder = work / f"{name}-{mode}"
         folder.mkdir(parents=True, exist_ok=True)
-        row[mode] = run(a, cmd, folder / "report.json", mode)
+        row[mode] = run(a, cmd, folder / "report.json", mode, folder / "cupy")
         row[mode]["identical"] = same(plain[0], row[mode])
     row["state"] = "identical" if row["observe"]["identical"] and row["apply"]["identical"] else "DIFFERS"
     return row

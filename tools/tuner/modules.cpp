@@ -65,6 +65,10 @@ void read_ptx(ModuleCode& c, const std::vector<image::Entry>& entries, uint32_t 
 void Modules::find_source(ModuleCode& c) const {
     if (c.cubin.empty()) return;
     if (const auto s = sources_.find(image::code_identity(c.cubin)); s != sources_.end()) {
+        if (s->second->ptx.empty()) {
+            c.no_ptx = "its module holds machine code only: " + s->second->origin;
+            return;
+        }
         c.ptx_origin = fmt::format("from {} in the program ({})", s->second->origin,
                                    s->second->options.empty() ? "no options" : s->second->options);
         if (c.option_max_registers == 0)
@@ -142,9 +146,12 @@ Status Modules::add(uint64_t id, const Fd& image, uint64_t size, int max_registe
 
 Status Modules::add_source(std::span<const uint64_t> codes, const Fd& text, uint64_t size,
                            std::string origin, std::string options) {
-    if (!text.valid()) return make_error(Code::kProtocol, "PTX source without a descriptor");
-    TTT_TRY(const std::vector<std::byte> bytes, ipc::read_memfd(text.get(), kImageLimit));
-    if (bytes.size() != size || size == 0)
+    std::vector<std::byte> bytes;
+    if (size != 0) {
+        if (!text.valid()) return make_error(Code::kProtocol, "PTX source without a descriptor");
+        TTT_TRY(bytes, ipc::read_memfd(text.get(), kImageLimit));
+    }
+    if (bytes.size() != size)
         return make_error(Code::kProtocol, "PTX source size differs from its descriptor's");
     const auto source = std::make_shared<const Source>(
         Source{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),

@@ -41,13 +41,15 @@ TEST_F(SourcesTest, TellsPtxOptionsAndIdentityInOrder) {
     EXPECT_TRUE(take_sources().empty());
 }
 
-TEST_F(SourcesTest, IgnoresWhatIsNoMachineCodeOrNoPtx) {
+TEST_F(SourcesTest, IgnoresWhatIsNoMachineCode) {
     const std::array<std::byte, 64> zeros{};
     made_from(zeros, ".version 8.0", "NVRTC", "");
     made_from({}, ".version 8.0", "NVRTC", "");
-    made_from(code(1), "", "NVRTC", "");
-    made_from(code(1), std::string_view("\0", 1), "NVRTC", "");
     EXPECT_TRUE(take_sources().empty());
+    made_from(code(1), std::string_view("\0", 1), "LTO-IR", "");
+    const auto told = take_sources();
+    ASSERT_EQ(told.size(), 1u) << "machine code without PTX is told with its reason";
+    EXPECT_EQ(told[0].ptx, "");
 }
 
 TEST_F(SourcesTest, HoldsALimitedAmountUntilItIsTaken) {
@@ -72,9 +74,14 @@ TEST_F(SourcesTest, OnlyALinkOfOnePtxModuleHasASource) {
     links.add_ptx(&unknown, bytes(".version 8.0"));
     for (const int* l : {&a, &b, &c, &unknown}) links.linked(l, code(1));
     const auto told = take_sources();
-    ASSERT_EQ(told.size(), 1u);
+    ASSERT_EQ(told.size(), 3u);
     EXPECT_EQ(told[0].origin, "linker");
     EXPECT_EQ(told[0].options, "-O2");
+    EXPECT_EQ(told[0].ptx, ".version 8.0");
+    EXPECT_EQ(told[1].ptx, "");
+    EXPECT_EQ(told[1].origin, "linker made it from 2 inputs, 0 of them without PTX");
+    EXPECT_EQ(told[2].ptx, "");
+    EXPECT_EQ(told[2].origin, "linker made it from 2 inputs, 1 of them without PTX");
     links.end(&a);
     links.linked(&a, code(1));
     EXPECT_TRUE(take_sources().empty()) << "an ended link is forgotten";
