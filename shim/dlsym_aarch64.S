@@ -7,12 +7,30 @@ dlsym:
     .cfi_startproc
     hint    #34                 /* bti c */
     cbz     x1, .Lreal
-    ldrb    w9, [x1]
+    /* Only names in cu, nv and __nv can be ours. */
+    mov     x10, x1
+    ldrb    w9, [x10]
     cmp     w9, #'c'
+    b.eq    .Lcu
+    cmp     w9, #'_'
+    b.ne    .Lnv
+    ldrb    w9, [x10, #1]
+    cmp     w9, #'_'
     b.ne    .Lreal
-    ldrb    w9, [x1, #1]
+    add     x10, x10, #2
+.Lnv:
+    ldrb    w9, [x10]
+    cmp     w9, #'n'
+    b.ne    .Lreal
+    ldrb    w9, [x10, #1]
+    cmp     w9, #'v'
+    b.ne    .Lreal
+    b       .Lfilter
+.Lcu:
+    ldrb    w9, [x10, #1]
     cmp     w9, #'u'
     b.ne    .Lreal
+.Lfilter:
     stp     x29, x30, [sp, #-32]!
     .cfi_adjust_cfa_offset 32
     stp     x0, x1, [sp, #16]

@@ -8,10 +8,25 @@ dlsym:
     endbr64
     testq   %rsi, %rsi
     jz      .Lreal
-    cmpb    $'c', (%rsi)
+    /* Only names in cu, nv and __nv can be ours; one byte after the other, since names may be shorter. */
+    movq    %rsi, %rax
+    cmpb    $'c', (%rax)
+    je      .Lcu
+    cmpb    $'_', (%rax)
+    jne     .Lnv
+    cmpb    $'_', 1(%rax)
     jne     .Lreal
-    cmpb    $'u', 1(%rsi)
+    addq    $2, %rax
+.Lnv:
+    cmpb    $'n', (%rax)
     jne     .Lreal
+    cmpb    $'v', 1(%rax)
+    jne     .Lreal
+    jmp     .Lfilter
+.Lcu:
+    cmpb    $'u', 1(%rax)
+    jne     .Lreal
+.Lfilter:
     pushq   %rdi
     .cfi_adjust_cfa_offset 8
     pushq   %rsi
