@@ -126,9 +126,10 @@ uint64_t to_integral(const uint64_t* s, const Op& op) {
     return finish(f, soft::round_to_integral(f, source_bits(f, s[0], op), mode_of(op)), op);
 }
 
-// tf32 lives in a 32-bit register, its low 13 bits zero.
+// tf32 lives in a 32-bit register, its low 13 bits zero. A NaN is only cut (measured on an H200):
+// one whose payload lies below becomes an infinity.
 uint64_t to_tf32(const uint64_t* s, const Op& op) {
-    if (kF32.is_nan(s[0])) return 0x7FFFFFFF;
+    if (kF32.is_nan(s[0])) return s[0] & ~uint64_t{0x1FFF};
     const uint64_t r = soft::convert(kF32, soft::kTF32, s[0], mode_of(op));
     return finish(soft::kTF32, r, op) << 13;
 }

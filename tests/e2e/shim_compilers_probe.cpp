@@ -1,6 +1,8 @@
 // A program that opens its compilers itself, as CuPy and numba do: NVRTC, nvJitLink and the
 // driver's linker each make machine code that it then loads and launches. Prints "key=value" lines.
-// Usage: shim-compilers-probe TOOLKIT_LIB_DIR
+// Usage: shim-compilers-probe TOOLKIT_LIB_DIR DRIVER
+// The driver is opened by path and last: NVRTC asks one that it finds, and does not survive the
+// null driver's answers.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -126,7 +128,7 @@ void by_driver(void* cuda, std::vector<char> cubin) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 2) return 2;
+    if (argc < 3) return 2;
     setvbuf(stdout, nullptr, _IOLBF, 0);
     std::printf("probe=%s\n", home_of(dlsym(RTLD_DEFAULT, "nvrtcGetCUBIN")).c_str());
     void* nvrtc = open_library(argv[1], "libnvrtc.so");
@@ -136,7 +138,7 @@ int main(int argc, char** argv) {
     std::printf("absent=%s\n", home_of(dlsym(linker, "nvrtcGetCUBIN")).c_str());
     const auto compiled = by_nvrtc(nvrtc), linked = by_nvjitlink(linker, 1),
                merged = by_nvjitlink(linker, 2);
-    void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
+    void* cuda = dlopen(argv[2], RTLD_NOW);
     if (cuda == nullptr) return 5;
     check("cuInit", sym<decltype(&::cuInit)>(cuda, "cuInit")(0));
     CUcontext context = nullptr;

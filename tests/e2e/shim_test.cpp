@@ -404,13 +404,14 @@ TEST(ShimMemory, ATunerThatKeepsItsSandboxCostsAMomentOnly) {
 TEST(ShimCompilers, PtxBehindMachineCodeIsToldToTheTuner) {
     Fake fake("observe_only");
     const std::string linked = fake.log + "_linked";
-    const std::string command = std::string("shim-compilers-probe ") + TTT_CUDA_LIBRARIES;
+    const std::string command = std::string("shim-compilers-probe ") + TTT_CUDA_LIBRARIES + " " +
+                                kRoot + "/null/libcuda.so.1";
     const std::string environment = fake.environment + " TTT_NULL_LINKED=" + linked;
-    const Outcome without = run(command, environment, false);
+    const Outcome without = run(command, environment, false, "none");
     if (without.code == 77)
         GTEST_SKIP() << "this machine has no NVRTC or nvJitLink: " << without.text;
     ASSERT_EQ(without.code, 0) << without.text;
-    const Outcome r = run(command, environment);
+    const Outcome r = run(command, environment, true, "none");
     ASSERT_EQ(r.code, 0) << r.text;
     EXPECT_EQ(r["code"], without["code"]);
     EXPECT_EQ(r["probe"], "null") << "a program that probes for NVRTC must not find ours";

@@ -52,13 +52,17 @@ def pool_of(values):
     return lambda rng: rng.choice(values)
 
 
-def pool_float(fmt, nans=True):
+# With payloads, for the conversions that keep them.
+NANS = {"f16": [], "bf16": [], "f32": [0x7FFABCDE, 0xFF800001], "f64": [0x7FFABCDE12345678, 0xFFF0000000000001, 0x7FF4000000000000]}
+
+
+def pool_float(fmt, nans=True, more=()):
     top = isa.width(fmt) - 1
     one = isa.bias(fmt) << fmt[1]
     edge = [0, 1 << top, one, one | 1 << top, isa.inf(fmt), isa.inf(fmt, 1), 1, (1 << fmt[1]) - 1, 1 << fmt[1],
             isa.inf(fmt) - 1, one + 1, one - 1, (one + (1 << fmt[1])) | 1 << top]
     if nans:
-        edge += [isa.nan(fmt)]
+        edge += [isa.nan(fmt), *more]
 
     def draw(rng):
         k = rng.random()
@@ -568,7 +572,7 @@ def conversions_float():
             if s == d or (s == "bf16" and d == "f16") or (s == "f16" and d == "bf16"):
                 continue
             a, b = FORMATS[s], FORMATS[d]
-            p = pool_float(a, d != "f64")
+            p = pool_float(a, d != "f64" or s == "f32", NANS[s])
             narrows = isa.width(b) < isa.width(a)
             for m in ("rn", "rz", "rm", "rp") if narrows else ("",):
                 if d == "bf16" and m in ("rm", "rp"):
@@ -586,7 +590,7 @@ def conversions_float():
           Form("cvt.rn.ftz.f32.f64 {d}, {a};", 32, [64], lambda x: isa.flush(F32, isa.convert(F64, F32, x)), [pool_float(F64)]),
           Form("cvt.rni.ftz.s32.f32 {d}, {a};", 32, [32], lambda x: isa.to_int(F32, isa.flush(F32, x), 32, True, "rn"), [p]),
           Form("cvt.rn.relu.f16.f32 {d}, {a};", 16, [32], lambda x: isa.finish(F16, isa.convert(F32, F16, x), relu=True), [p]),
-          Form("cvt.rna.tf32.f32 {d}, {a};", 32, [32], lambda x: 0x7FFFFFFF if isa.is_nan(F32, x) else isa.convert(F32, isa.TF32, x, "rna") << 13, [p])]
+          Form("cvt.rna.tf32.f32 {d}, {a};", 32, [32], lambda x: x & ~0x1FFF if isa.is_nan(F32, x) else isa.convert(F32, isa.TF32, x, "rna") << 13, [p])]
     for t, fmt in (("f16x2", F16), ("bf16x2", BF16)):
         for m in ("rn", "rz"):
             for relu in ("", ".relu"):

@@ -380,7 +380,10 @@ def special_registers(book):
 	mul.wide.u32 %d3, %r10, 32;
 	add.s64 %d3, %d2, %d3;
 	mov.u32 %r11, %laneid;
-	mov.u32 %r12, %warpid;
+	activemask.b32 %r20;
+	mov.u32 %r12, %warpid;  // the machine chooses it: only one for all lanes of a warp is certain
+	match.all.sync.b32 %r12|%p1, %r12, %r20;
+	selp.u32 %r12, 1, 0, %p1;
 	mov.u32 %r13, %lanemask_eq;
 	mov.u32 %r14, %lanemask_lt;
 	mov.u32 %r15, %lanemask_le;
@@ -394,7 +397,7 @@ def special_registers(book):
     for block in range(6):
         for t in range(40):
             lane, one = t % 32, 1 << t % 32
-            want += u32(lane, t // 32, one, one - 1, one * 2 - 1, ~(one * 2 - 1), ~(one - 1), 2)
+            want += u32(lane, 1, one, one - 1, one * 2 - 1, ~(one * 2 - 1), ~(one - 1), 2)
     book.add("special_index", (10, 4, 1), [buf(6 * 40 * 32)], [(0, want)], kernel(body), 13, grid=(3, 2, 1))
 
     # Registers whose value is the machine's: only what must hold.
