@@ -24,7 +24,8 @@ constexpr int kMostFaults = 5;  // a site whose candidates keep killing sandboxe
 constexpr uint64_t kOracleBytes = uint64_t{256} << 20;
 constexpr auto kLookAtLease = std::chrono::milliseconds(1);
 constexpr auto kSwapPatience = std::chrono::seconds(30);
-constexpr auto kPublishTime = std::chrono::seconds(15);
+// For the proofs between the search and the swap: the toll spreads them over many pauses.
+constexpr auto kPublishTime = std::chrono::seconds(60);
 constexpr auto kLaterLaunch = std::chrono::seconds(10);  // wait for a second launch to record
 constexpr uint32_t kSoakLaunches = 1000;
 
