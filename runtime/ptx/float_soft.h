@@ -235,8 +235,8 @@ inline uint64_t convert(Format from, Format to, uint64_t a, Round mode) {
         // To and from f64 the payload is kept, cut from below, and the NaN made quiet; between the
         // smaller formats it is lost (measured on an H200).
         if (to.mantissa_bits != 52 && from.mantissa_bits != 52) return to.canonical_nan();
-        const uint64_t payload = (a & from.mantissa_mask()) << (52 - from.mantissa_bits) >>
-                                 (52 - to.mantissa_bits);
+        const uint64_t payload =
+            (a & from.mantissa_mask()) << (52 - from.mantissa_bits) >> (52 - to.mantissa_bits);
         return sign | to.infinity() | payload | uint64_t{1} << (to.mantissa_bits - 1);
     }
     if (from.is_inf(a)) return sign | to.infinity();

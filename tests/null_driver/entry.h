@@ -2,7 +2,8 @@
 // with canned values. It measures what a layer in front of the driver costs, and lets tests see
 // which calls arrive. No device, no memory: device addresses are made up, host allocations are
 // real. TTT_EMU_FAULT injects failures (driver_table/fault_plan.h). TTT_NULL_PARAMS="8,8,4" sets
-// the parameter sizes of every kernel (default 8,8,8,4). TTT_NULL_LINKED=FILE is what its linker makes of any input.
+// the parameter sizes of every kernel (default 8,8,8,4). TTT_NULL_LINKED=FILE is what its linker
+// makes of any input.
 //
 // Beside cu*, it exports
 //   uint64_t ttt_null_launches(void)          kernels and graphs launched so far, all threads

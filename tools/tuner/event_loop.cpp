@@ -184,8 +184,7 @@ Status EventLoop::handle(const ipc::Message& m, Fd fd) {
 Status EventLoop::on_source(const ipc::PtxSource& m, const Fd& fd) {
     std::vector<uint64_t> codes;
     if (m.codes() != nullptr) codes.assign(m.codes()->begin(), m.codes()->end());
-    const Status s =
-        modules_.add_source(codes, fd, m.size(), text(m.origin()), text(m.options()));
+    const Status s = modules_.add_source(codes, fd, m.size(), text(m.origin()), text(m.options()));
     if (!s.ok()) log::warn("PTX source: {}", s.error().str());  // its kernels have none then
     return ok_status();
 }

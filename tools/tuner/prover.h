@@ -87,7 +87,7 @@ class Prover {
     compile::Compiler& compiler_;
     const Baseline& baseline_;
     std::function<std::optional<uint32_t>()> before_run_;
-    bool no_pause_ = false;  // the last replay found none
+    bool no_pause_ = false;                    // the last replay found none
     std::map<std::string, std::string> seen_;  // machine code and geometry → recipe
     std::set<uint64_t> unusable_seeds_;        // the original itself fails on that input
     std::vector<std::string> notes_;
