@@ -266,7 +266,7 @@ def run(a):
     print(f"without ttt: {device}, accuracy {100 * accuracy_of(expected, labels):.2f} %, {time.monotonic() - started:.1f} s")
 
     report_path = work / "tuner_report.json"
-    environment |= {"LD_PRELOAD": str(library), "TTT_REPORT": str(report_path), "TTT_STORE": str(work / "store")}
+    environment |= {"LD_PRELOAD": str(library), "TTT_REPORT": str(report_path), "TTT_STORE": str(work / "store"), "TTT_TOLL": str(a.toll)}
     print("with LD_PRELOAD=libttt.so:")
     with Server(program, environment, batch, work / "tuned.log") as server:
         requests, differing, last = drive(server, build, batches, expected, a.seconds, a.gap_ms / 1000,
@@ -297,6 +297,8 @@ def main():
     p.add_argument("--seconds", type=float, default=180, help="longest time with ttt")
     p.add_argument("--batch", type=int, default=0, help="images per request; 0: 8 emulated, 128 on a GPU")
     p.add_argument("--gap-ms", type=float, default=15, help="pause after each request")
+    p.add_argument("--toll", type=float, default=0.2,
+                   help="share of requests that trials may touch; libttt.so's own default, 0.02, takes some minutes at the demo's five requests a second")
     p.add_argument("--rest", type=float, default=-1, help="seconds of silence after each pass; default 0 emulated, 1.5 on a GPU (the server closes connections that are silent for 2)")
     p.add_argument("--out", type=pathlib.Path, default=ROOT / "build/demo/report.json")
     a = p.parse_args()

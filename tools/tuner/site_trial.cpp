@@ -115,7 +115,9 @@ std::optional<uint32_t> SiteTrial::lease() const {
 
 std::optional<SiteTrial::End> SiteTrial::fidelity() {
     const auto patience = lease();
-    if (!patience) return End{"failed", "the program left no idle time"};
+    if (!patience)
+        return End{"failed",
+                   services_.link.gone() ? "the program ended" : "the program left no idle time"};
     auto loaded = services_.sandbox.load(Prover::kOriginal, code_->image, site_.kernel.name,
                                          code_->jit_max_registers, code_->jit_opt_level);
     if (!loaded.ok())
