@@ -111,7 +111,9 @@ TEST(TunerFaults, SandboxKilledAtRandomMomentsIsRestartedOrReported) {
     EXPECT_NE(reason.rfind("channel: ", 0), 0u) << "the tuner itself went down: " << reason;
     p.end();
     EXPECT_EQ(p.wait_exit(), 0);
-    for (const auto& v : p.site()["verdicts"])
+    const Json site = p.site();
+    ASSERT_TRUE(site.contains("verdicts"));
+    for (const auto& v : site["verdicts"])
         EXPECT_TRUE(v["outcome"] != "accept" || v["speedup"].is_number()) << v.dump();
 }
 

@@ -31,7 +31,8 @@ TEST_F(Table, EveryFunctionOfTheHeaderIsExported) {
 TEST_F(Table, EveryLookUpAnswersWithItsSymbol) {
     using Lookup = CUresult(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     auto* lookup = driver_function<Lookup>("cuGetProcAddress_v2");
-    for (const auto& row : table().at("lookups")) {
+    const auto all = table();
+    for (const auto& row : all.at("lookups")) {
         const std::string base = row.at("base"), symbol = row.at("symbol"),
                           thread = row.at("thread");
         void* found = nullptr;
