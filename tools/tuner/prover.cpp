@@ -44,6 +44,12 @@ std::string code_key(const compile::Compiled& c, const Dim3& grid, const Dim3& b
                        grid.x, grid.y, grid.z, block.x, block.y, block.z);
 }
 
+// A clearly different register target, so that the assembler schedules and allocates anew.
+uint32_t other_target(uint32_t registers) {
+    const uint32_t used = std::max(registers, 24u);
+    return std::min(used > 40 ? used - 8 : used + 8, compile::kMostRegisters);
+}
+
 bool in_place(const std::vector<std::string>& notes, const std::string& note) {
     return std::find(notes.begin(), notes.end(), note) != notes.end();
 }
@@ -180,10 +186,8 @@ Verdict Prover::replay_all(uint64_t module, const ProvenVariant& v, bool second,
 }
 
 Verdict Prover::second_compile(const xform::Applied& applied, const ProvenVariant& v) {
-    // A clearly different target, so that the assembler schedules and allocates anew.
-    const uint32_t used = std::max(v.compiled.registers, 24u);
-    const uint32_t other = used > 40 ? used - 8 : used + 8;
-    auto c = compile(applied, std::min(other, compile::kMostRegisters));
+    const uint32_t other = other_target(v.compiled.registers);
+    auto c = compile(applied, other);
     if (!c.ok()) return unknown(Gate::kSecondCompile, "second compile: " + c.error().str());
     if (c->image == v.compiled.image ||
         (!c->code.text.empty() && std::ranges::equal(c->code.text, v.compiled.code.text)))
@@ -199,6 +203,15 @@ Verdict Prover::second_compile(const xform::Applied& applied, const ProvenVarian
         verdict.evidence = fmt::format("compiled for {} registers: {}", other, verdict.evidence);
     }
     return verdict;
+}
+
+void Prover::prepare(const xform::Recipe& recipe) {
+    const auto applied = xform::apply(recipe, *code_.ptx, context_);
+    if (!applied.ok()) return;
+    const auto compiled = compile(*applied, 0);
+    if (!compiled.ok() || compiled->local_bytes > baseline_.most_local_bytes) return;
+    if (applied->pinned && !program_.emulated)
+        (void)compile(*applied, other_target(compiled->registers));
 }
 
 Proof Prover::prove(const xform::Recipe& recipe) {

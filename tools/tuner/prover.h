@@ -47,6 +47,9 @@ class Prover {
     void set_original_code(std::vector<std::byte> text);
     // The same for an emulated GPU, which has no machine code.
     void set_original_ptx();
+    // Compiles what prove() will need, so that a pause of the program is spent on proofs alone. The
+    // compiler's cache keeps it.
+    void prepare(const xform::Recipe& recipe);
     Proof prove(const xform::Recipe& recipe);
     // Up to `launches` more replays of a proven variant against the recorded bytes, ended early at
     // `until`.

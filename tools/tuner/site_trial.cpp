@@ -402,6 +402,10 @@ void SiteTrial::time_round(std::vector<std::pair<xform::Recipe, ProvenVariant>> 
 }
 
 std::optional<SiteTrial::End> SiteTrial::search(std::vector<xform::Recipe> recipes) {
+    // Pauses are dear (the toll counts each that is used): no compiling in them.
+    if (services_.program.foreground == 0)
+        for (const xform::Recipe& r : recipes)
+            if (!out_of_time()) prover_->prepare(r);
     auto agent = search::make_exhaustive(std::move(recipes));
     for (int round = 0; round < kMostRounds; ++round) {
         std::vector<std::pair<xform::Recipe, ProvenVariant>> proven;
