@@ -2,6 +2,7 @@
 #include "tuner/kernel_caches.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -50,6 +51,10 @@ TEST_F(KernelCaches, IncompleteAndOddEntriesAreNoAnswer) {
     put("aaa/k.cubin", "code one");  // no text beside it
     put("bbb/k.ptx", ".version 8.0");
     fs::create_directories(root / "ccc/k.cubin");
+    put("ddd/k.cubin", "code six");
+    for (const char* fifo : {"ddd/k.ptx", "ddd/j.cubin"})  // nobody writes: reading would wait
+        ASSERT_EQ(::mkfifo((root / fifo).c_str(), 0600), 0);
+    EXPECT_FALSE(find("code six"));
     fs::create_directory_symlink(root, root / "loop");
     put("1/2/3/4/5/6/k.cubin", "deep");
     put("1/2/3/4/5/6/k.ptx", ".version 8.0");
