@@ -293,15 +293,40 @@ bool resolve_generic(const Context& c, const Op& op, Lanes& lanes, uint32_t mask
     return true;
 }
 
+// Weak accesses. Blocks on other host threads may use the same bytes: a program, or a candidate
+// that is wrong, may race with itself. So each element is one relaxed access of the host, which
+// costs what a copy does, and a race gives some value instead of undefined behaviour here.
+template <typename T>
+T fetch(const std::byte* p) {
+    return __atomic_load_n(reinterpret_cast<const T*>(p), __ATOMIC_RELAXED);
+}
+template <typename T>
+void put(std::byte* p, const std::byte* value) {
+    T v;
+    std::memcpy(&v, value, sizeof v);
+    __atomic_store_n(reinterpret_cast<T*>(p), v, __ATOMIC_RELAXED);
+}
+void put_element(std::byte* p, const std::byte* value, uint32_t bytes) {
+    switch (bytes) {
+        case 1:
+            return put<uint8_t>(p, value);
+        case 2:
+            return put<uint16_t>(p, value);
+        case 4:
+            return put<uint32_t>(p, value);
+        case 8:
+            return put<uint64_t>(p, value);
+        default:
+            put<uint64_t>(p, value);
+            return put<uint64_t>(p + 8, value + 8);
+    }
+}
+
 template <typename M, typename R>
 void load_as(const Context& c, const Dest& d, uint32_t mask, std::byte* const (&p)[kLanes],
              uint32_t at) {
     auto* out = c.write<R>(d);
-    const auto one = [&](uint32_t i) {
-        M value;
-        std::memcpy(&value, p[i] + at, sizeof value);
-        out[i] = static_cast<R>(value);
-    };
+    const auto one = [&](uint32_t i) { out[i] = static_cast<R>(fetch<M>(p[i] + at)); };
     if (mask == ~uint32_t{0}) {
         for (uint32_t i = 0; i < kLanes; ++i) one(i);
     } else {
@@ -325,9 +350,7 @@ void load_into(const Context& c, const Dest& d, uint32_t mask, std::byte* const 
             break;
         default:
             for_lanes(mask, [&](uint32_t i) {
-                M value;
-                std::memcpy(&value, p[i] + at, sizeof value);
-                c.set_lane(d, i, static_cast<uint64_t>(value));
+                c.set_lane(d, i, static_cast<uint64_t>(fetch<M>(p[i] + at)));
             });
             break;
     }
@@ -350,7 +373,9 @@ void load_element(const Context& c, const Op& op, const Dest& d, uint32_t mask,
             return load_into<uint64_t>(c, d, mask, p, at);
         default:
             for_lanes(mask, [&](uint32_t i) {
-                std::memcpy(c.write<std::byte>(d) + 16 * i, p[i] + at, 16);
+                uint64_t* out = c.write<uint64_t>(d) + 2 * i;
+                out[0] = fetch<uint64_t>(p[i] + at);
+                out[1] = fetch<uint64_t>(p[i] + at + 8);
             });
     }
 }
@@ -359,7 +384,9 @@ void store_element(const Context& c, const Op& op, const Source& s, uint32_t mas
                    std::byte* const (&p)[kLanes], uint32_t at) {
     if (op.element_bytes == 4 && s.width == Width::kWord) {
         const auto* v = c.read<uint32_t>(s);
-        for_lanes(mask, [&](uint32_t i) { std::memcpy(p[i] + at, v + i, 4); });
+        for_lanes(mask, [&](uint32_t i) {
+            __atomic_store_n(reinterpret_cast<uint32_t*>(p[i] + at), v[i], __ATOMIC_RELAXED);
+        });
         return;
     }
     const uint32_t register_bytes = slot_bytes(s.width) / kLanes;
@@ -367,13 +394,13 @@ void store_element(const Context& c, const Op& op, const Source& s, uint32_t mas
         register_bytes >= op.element_bytes) {  // little endian: the low part leads
         const std::byte* v = c.bank[s.bank] + s.offset;
         for_lanes(mask, [&](uint32_t i) {
-            std::memcpy(p[i] + at, v + i * register_bytes, op.element_bytes);
+            put_element(p[i] + at, v + i * register_bytes, op.element_bytes);
         });
         return;
     }
     for_lanes(mask, [&](uint32_t i) {
         const uint64_t bits = c.lane(s, i);
-        std::memcpy(p[i] + at, &bits, op.element_bytes);
+        put_element(p[i] + at, reinterpret_cast<const std::byte*>(&bits), op.element_bytes);
     });
 }
 

@@ -1,6 +1,6 @@
 // Loads, stores and fences that PTX's memory model calls strong (volatile, relaxed, acquire,
 // release): blocks on other host threads may use the same bytes at the same time, so the host must
-// keep the order too. Weak accesses stay plain copies: a race between those is the program's own.
+// keep the order too. Weak accesses (exec_memory.cpp) have none to keep.
 #include <algorithm>
 #include <atomic>
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/sanitizer.h"
+
 namespace ttt::emulator {
 namespace {
 
@@ -126,9 +128,8 @@ CUresult DeviceMemory::allocate_shared(Context* context, Allocation::Kind kind, 
     if (bytes > capacity_ - std::min(used_, capacity_)) return CUDA_ERROR_OUT_OF_MEMORY;
     const uint64_t mapped = round_up(bytes, kPage);
     uint64_t at = shared_.take(mapped + kPage, kPage);
-    std::byte* host = at != 0 ? map_anonymous(mapped, at) : nullptr;
-    if (host ==
-        nullptr) {  // address already taken, or a sanitizer owns it: anywhere, under an alias
+    std::byte* host = at != 0 && !kThreadSanitized ? map_anonymous(mapped, at) : nullptr;
+    if (host == nullptr) {  // taken, or not ours to map: anywhere, under an alias
         if (at != 0) shared_.give_back(at);
         host = map_anonymous(mapped, 0);
         if (host == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
