@@ -83,7 +83,8 @@ class Builder {
         const std::vector<Sym> targets = targets_of(function_, *last);
         if (targets.empty()) return unknown_branch(function_, *last);
         for (Sym label : targets) {
-            const BlockId to = block_of_label_[label];
+            // A target list may name what is no label of this module at all.
+            const BlockId to = label < block_of_label_.size() ? block_of_label_[label] : kNoBlock;
             if (to == kNoBlock) return unknown_branch(function_, *last);
             if (seen_.size() < cfg_.blocks.size()) seen_.resize(cfg_.blocks.size(), kNoBlock);
             if (seen_[to] == b || (!block.successors.empty() && block.successors[0] == to))

@@ -145,6 +145,11 @@ TEST(Cfg, IndexedBranchWithListElsewhere) {
     EXPECT_EQ(graph(m).blocks[0].successors.size(), 2u);
 }
 
+TEST(Cfg, ATargetListOfNoLabelsIsRefused) {
+    const Module m = body("ts: add.u32 %r1, %r2, 7; brx.idx %r1, ts; ret;");
+    EXPECT_FALSE(build_cfg(m, m.functions.at(0)).ok());
+}
+
 TEST(Cfg, UnknownTargetsAreRefused) {
     Module m = body("A: bra A;");
     for (Stmt& s : m.functions[0].body)
