@@ -45,8 +45,11 @@ constexpr std::array<std::string_view, kFunctions> kNames = {{
 struct Copy {
     const void* base = nullptr;
     std::array<void*, kFunctions> real{};
-    // Asked by us only, found when the copy is first seen.
-    void *cubin_size = nullptr, *ptx_size = nullptr, *ptx = nullptr, *linked_size = nullptr;
+    // Asked by us only, found when the copy is first seen. They also tell one library from another.
+    struct Helpers {
+        void *cubin_size = nullptr, *ptx_size = nullptr, *ptx = nullptr, *linked_size = nullptr;
+        friend bool operator==(const Helpers&, const Helpers&) = default;
+    } helpers;
 };
 
 std::mutex g_mutex;
@@ -94,6 +97,7 @@ template <size_t N>
 int compile_program(Program program, int count, const char* const* options) {
     const int r = real<int (*)(Program, int, const char* const*)>(
         N, Function::k_nvrtcCompileProgram)(program, count, options);
+    if (r != 0) return r;  // refused: the arguments may be anything
     learn([&] {
         std::string text = joined(count, options);
         const std::lock_guard lock(g_mutex);
@@ -114,9 +118,9 @@ int get_cubin(Program program, char* cubin) {
         std::string options;
         {
             const std::lock_guard lock(g_mutex);
-            cubin_size = as<Size>(g_copies[N].cubin_size);
-            ptx_size = as<Size>(g_copies[N].ptx_size);
-            get_ptx = as<int (*)(Program, char*)>(g_copies[N].ptx);
+            cubin_size = as<Size>(g_copies[N].helpers.cubin_size);
+            ptx_size = as<Size>(g_copies[N].helpers.ptx_size);
+            get_ptx = as<int (*)(Program, char*)>(g_copies[N].helpers.ptx);
             if (const auto o = g_options.find({N, program}); o != g_options.end())
                 options = o->second;
         }
@@ -190,7 +194,7 @@ int link_get_cubin(Link link, void* cubin) {
             int (*size_of)(Link, size_t*);
             {
                 const std::lock_guard lock(g_mutex);
-                size_of = as<int (*)(Link, size_t*)>(g_copies[N].linked_size);
+                size_of = as<int (*)(Link, size_t*)>(g_copies[N].helpers.linked_size);
             }
             size_t size = 0;
             if (size_of != nullptr && size_of(link, &size) == 0)
@@ -249,33 +253,36 @@ Function find(std::string_view name) {
     return static_cast<Function>(it - kNames.begin());
 }
 
-void find_helpers(Copy& c, const char* file) {
+// Takes the loader's lock, which a thread inside a library's constructor may hold while it waits
+// for ours: never called under g_mutex.
+Copy::Helpers find_helpers(const char* file) {
+    Copy::Helpers c;
     void* handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle == nullptr) return;
+    if (handle == nullptr) return c;
     c.cubin_size = ttt_real_dlsym_call(handle, "nvrtcGetCUBINSize");
     c.ptx_size = ttt_real_dlsym_call(handle, "nvrtcGetPTXSize");
     c.ptx = ttt_real_dlsym_call(handle, "nvrtcGetPTX");
     c.linked_size = ttt_real_dlsym_call(handle, "nvJitLinkGetLinkedCubinSize");
     dlclose(handle);
+    return c;
 }
 
-// The copy that `found` lies in; kMostCopies when there is no room. A library that was unloaded and
-// another loaded at the same address shows by a function that moved: its entry starts anew.
-size_t copy_of(Function f, void* found, const Dl_info& info) {
-    const size_t at = static_cast<size_t>(f);
-    for (size_t i = 0; i < kMostCopies; ++i) {
-        Copy& c = g_copies[i];
-        const bool fresh = c.base == nullptr;
-        if (!fresh && c.base != info.dli_fbase) continue;
-        if (fresh || (c.real[at] != nullptr && c.real[at] != found)) {
-            c = {};
-            c.base = info.dli_fbase;
-            find_helpers(c, info.dli_fname);
-        }
-        c.real[at] = found;
-        return i;
-    }
-    return kMostCopies;
+// The copy at `base`, or the first free entry; kMostCopies when there is neither. Under g_mutex.
+size_t place_of(const void* base) {
+    size_t i = 0;
+    while (i < kMostCopies && g_copies[i].base != nullptr && g_copies[i].base != base) ++i;
+    return i;
+}
+
+// Completes a known copy with one more of its functions. False when the copy is not known, or when
+// the function is not where it was: another name for it, or another library that was loaded at the
+// address of one that is gone.
+bool complete(size_t copy, Function f, void* found) {
+    Copy& c = g_copies[copy];
+    void*& real = c.real[static_cast<size_t>(f)];
+    if (c.base == nullptr || (real != nullptr && real != found)) return false;
+    real = found;
+    return true;
 }
 
 }  // namespace
@@ -288,9 +295,25 @@ void* compiler_wrapper(const char* name, void* found) {
     Dl_info info{};
     if (dladdr(found, &info) == 0 || info.dli_fbase == nullptr || info.dli_fname == nullptr)
         return found;
+    {
+        const std::lock_guard lock(g_mutex);
+        const size_t copy = place_of(info.dli_fbase);
+        if (copy == kMostCopies) return found;
+        if (complete(copy, f, found)) return wrapper(copy, f);
+    }
+    Copy fresh;
+    fresh.base = info.dli_fbase;
+    fresh.helpers = find_helpers(info.dli_fname);
     const std::lock_guard lock(g_mutex);
-    const size_t copy = copy_of(f, found, info);
-    return copy == kMostCopies ? found : wrapper(copy, f);
+    const size_t copy = place_of(info.dli_fbase);  // another thread may have come first
+    if (copy == kMostCopies) return found;
+    // Two names of one function: the first found serves both. Else the entry starts anew.
+    if (!complete(copy, f, found) &&
+        (g_copies[copy].base == nullptr || g_copies[copy].helpers != fresh.helpers)) {
+        g_copies[copy] = fresh;
+        complete(copy, f, found);
+    }
+    return wrapper(copy, f);
 }
 
 }  // namespace ttt::shim

@@ -1,5 +1,6 @@
 #include "base/config.h"
 
+#include <cmath>
 #include <cstdlib>
 
 namespace ttt {
@@ -9,17 +10,18 @@ bool parse(const char* text, std::string& out) {
     out = text;
     return true;
 }
+// No option is negative or without a bound.
 bool parse(const char* text, int64_t& out) {
     char* end = nullptr;
     const long long v = std::strtoll(text, &end, 10);
-    if (end == text || *end != 0) return false;
+    if (end == text || *end != 0 || v < 0) return false;
     out = v;
     return true;
 }
 bool parse(const char* text, double& out) {
     char* end = nullptr;
     const double v = std::strtod(text, &end);
-    if (end == text || *end != 0) return false;
+    if (end == text || *end != 0 || !std::isfinite(v) || v < 0) return false;
     out = v;
     return true;
 }

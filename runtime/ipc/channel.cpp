@@ -129,8 +129,12 @@ Result<std::pair<Channel, Channel>> Channel::make_pair() {
 
 Error Channel::fail(Code code, std::string message) {
     // shutdown, not close: the other thread may be inside a call on this descriptor.
-    if (!broken_.exchange(true) && socket_.valid()) ::shutdown(socket_.get(), SHUT_RDWR);
+    if (!broken_.exchange(true) && socket_.ours()) ::shutdown(socket_.get(), SHUT_RDWR);
     return make_error(code, std::move(message));
+}
+
+Error Channel::lost() {
+    return fail(Code::kIo, "the socket's descriptor was closed or taken by the program");
 }
 
 Status Channel::send_bytes(std::span<const std::byte> bytes, int fd, int timeout_ms) {
@@ -149,6 +153,7 @@ Status Channel::send_bytes(std::span<const std::byte> bytes, int fd, int timeout
             parts[count++] = {reinterpret_cast<char*>(&header) + sent, sizeof header - sent};
         const size_t body = sent < sizeof header ? 0 : sent - sizeof header;
         parts[count++] = {const_cast<std::byte*>(bytes.data()) + body, bytes.size() - body};
+        if (!socket_.ours()) return lost();
         const ssize_t n = send_part(socket_.get(), parts, count, sent == 0 ? fd : -1);
         if (n > 0) {
             sent += static_cast<size_t>(n);
@@ -167,6 +172,7 @@ Result<size_t> Channel::read_some(std::byte* to, size_t room) {
     // Room for several descriptors, so that surplus ones are seen and closed rather than truncated.
     alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))];
     for (;;) {
+        if (!socket_.ours()) return lost();
         iovec part{to, room};
         msghdr m{};
         m.msg_iov = &part;

@@ -73,9 +73,13 @@ class Channel {
     // -1 waits for ever); an error on EOF (kIo), or on a message that does not verify (kProtocol).
     Result<std::optional<Received>> receive(int timeout_ms);
 
+    // The socket, out of a channel that has sent and received nothing.
+    Fd take_socket() { return std::move(socket_); }
+
   private:
     static constexpr size_t kHeaderBytes = 16;
     Error fail(Code code, std::string message);
+    Error lost();  // the number is another's now: it is not touched again
     // Reads up to `room` bytes; 0 = would block.
     Result<size_t> read_some(std::byte* to, size_t room);
     // True once a whole message is in pending_.

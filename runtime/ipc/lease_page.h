@@ -48,7 +48,7 @@ class LeasePage {
     ~LeasePage();
 
     LeaseWords& words() const { return *words_; }
-    int fd() const { return fd_.get(); }
+    int fd() const { return fd_.ours() ? fd_.get() : -1; }
     void forget_fd() { fd_.reset(); }  // the mapping stays
 
     // May `work` of GPU time start now? Any process; wrong only within the moment it takes to look.

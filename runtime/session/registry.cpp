@@ -11,8 +11,7 @@ namespace ttt::session {
 namespace {
 
 constexpr uint64_t kImageLimit = uint64_t{256} << 20;
-// Each is a descriptor of the program's: machine code without PTX is kept only for the tuner to
-// find PTX elsewhere by it.
+// Machine code without PTX waits only for the tuner to find PTX elsewhere by it.
 constexpr size_t kMostHeldImages = 64;
 constexpr size_t kMostSources = 4096;  // waiting for a tuner
 constexpr size_t kParamCountLimit = 4096;
@@ -133,21 +132,15 @@ void Registry::take_image(Module& m, std::vector<std::vector<std::byte>>& blobs)
             }
         }
     }
-    if (best == nullptr || (!m.has_ptx && held_images() >= kMostHeldImages)) return;
+    if (best == nullptr || (!m.has_ptx && shelf_.size() >= kMostHeldImages)) return;
     m.kind = static_cast<uint8_t>(image_kind(*best));
     m.bare_code = !m.has_ptx && image::classify(*best) == image::Kind::kElf;
     m.bytes = best->size();
-    auto fd = ipc::make_memfd("ttt-image", *best);
-    if (fd.ok()) m.image = std::move(fd).value();
-}
-
-size_t Registry::held_images() const {
-    return static_cast<size_t>(std::count_if(modules_.begin(), modules_.end(),
-                                             [](const auto& m) { return m->image.valid(); }));
+    m.image = shelf_.put(*best);
 }
 
 void Registry::drop_images() {
-    for (auto& m : modules_) m->image.reset();
+    for (auto& m : modules_) shelf_.drop(std::exchange(m->image, 0));
 }
 
 void Registry::examine(Module& m) {
@@ -164,7 +157,8 @@ void Registry::unloaded(const Event& e) {
     if (it == by_handle_.end()) return;
     Module* m = it->second;
     m->gone = true;
-    m->image.reset();
+    shelf_.drop(std::exchange(m->image, 0));
+    if (m->sent) unloaded_.push_back(m->id);
     m->preserved = nullptr;
     by_handle_.erase(it);
     std::erase_if(named_, [&](const auto& n) { return n.second.owner == e.handle; });

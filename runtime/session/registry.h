@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "session/event.h"
+#include "session/image_shelf.h"
 #include "session/shared.h"
 #include "session/sources.h"
 
@@ -26,7 +27,7 @@ struct Module {
     bool bare_code =
         false;         // one cubin: its PTX may lie in a compiler's cache that the tuner knows
     uint8_t kind = 0;  // ipc::ImageKind
-    Fd image;          // memfd, until sent
+    ImageShelf::Id image = 0;  // on the registry's shelf, until sent
     uint64_t bytes = 0;
     bool sent = false;
     const void* preserved = nullptr;
@@ -63,6 +64,10 @@ class Registry {
     };
     std::vector<Seen> take_contexts() { return std::exchange(contexts_, {}); }
     std::vector<CUcontext> take_gone() { return std::exchange(gone_, {}); }
+    // Modules unloaded since the last call that the tuner had been told of.
+    std::vector<uint64_t> take_unloaded() { return std::exchange(unloaded_, {}); }
+    // The module's image in a memfd of its own, once; invalid when there is none.
+    Fd take_image(Module& m) { return shelf_.take(std::exchange(m.image, 0)); }
     // PTX that compilers in the program made machine code from, since the last call.
     std::vector<Source> take_sources() { return std::exchange(sources_, {}); }
     // Attribute changes since the last call, for variants that are already loaded.
@@ -94,7 +99,6 @@ class Registry {
     void context_gone(const Event& e);
     void miss(const Event& e);
     void attribute(const Event& e);
-    size_t held_images() const;
     void take_image(Module& m, std::vector<std::vector<std::byte>>& blobs);
     std::optional<Named> told(const void* handle) const;  // by the program's own look-up
     std::optional<Named> identify(const void* handle);  // may ask the driver: only inside a section
@@ -113,6 +117,8 @@ class Registry {
     std::vector<CUcontext> gone_;
     std::vector<Change> changes_;
     std::vector<Source> sources_;
+    std::vector<uint64_t> unloaded_;
+    ImageShelf shelf_;
     std::set<uint64_t> codes_with_source_;
     uint64_t unloads_ = 0;
 };

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "image/image.h"
+#include "session/descriptors.h"
 #include "session/driver_section.h"
 #include "session/foreground.h"
 #include "session/worker.h"
@@ -83,7 +84,7 @@ bool start_thread(Shared& s) {
     return r == 0;
 }
 
-Shared* make(Driver::Resolve resolve, void* state, const char* library_path) {
+Shared* make(Driver::Resolve resolve, void* state, const char* own_path) {
     std::string problems;
     Config config = Config::from_environment(&problems);
     if (config.mode == "off") return nullptr;
@@ -101,9 +102,9 @@ Shared* make(Driver::Resolve resolve, void* state, const char* library_path) {
     auto* s = new Shared;  // never freed
     s->driver = *driver;
     s->config = std::move(config);
-    s->library_path = library_path;
+    s->own_path = own_path;
     for (char** v = environ; v != nullptr && *v != nullptr; ++v) s->environment.emplace_back(*v);
-    if (auto page = ipc::LeasePage::create(kFirstDescriptor); page.ok()) {
+    if (auto page = ipc::LeasePage::create(first_descriptor()); page.ok()) {
         s->lease_page.emplace(std::move(*page));
         s->lease = &s->lease_page->words();
     }
@@ -150,10 +151,10 @@ JitOptions jit_options(unsigned count, const CUjit_option* names, void* const* v
 
 }  // namespace
 
-Shared* start(Driver::Resolve resolve, void* state, const char* library_path) {
+Shared* start(Driver::Resolve resolve, void* state, const char* own_path) {
     State expected = State::kNotStarted;
     if (!g_state.compare_exchange_strong(expected, State::kStarting)) return running();
-    Shared* s = make(resolve, state, library_path);
+    Shared* s = make(resolve, state, own_path);
     if (s == nullptr || pthread_atfork(nullptr, nullptr, in_child) != 0 ||
         std::atexit(at_exit) != 0) {
         g_state.store(State::kDisabled);

@@ -18,9 +18,9 @@ extern constinit std::atomic<Shared*> g_shared;
 // Null unless running: one load on the launch path.
 inline Shared* running() { return g_shared.load(std::memory_order_acquire); }
 
-// Makes the shared state if nothing prevents it; null if the session does not run. `library_path`
+// Makes the shared state if nothing prevents it; null if the session does not run. `own_path`
 // is libttt.so's own. No thread yet: that takes a module load or a launch.
-Shared* start(Driver::Resolve resolve, void* state, const char* library_path);
+Shared* start(Driver::Resolve resolve, void* state, const char* own_path);
 void start_thread_once(Shared& s);
 // For good: in a fork's child, at exit.
 void disable();

@@ -77,12 +77,9 @@ struct Shared {
     std::optional<ipc::LeasePage> lease_page;
     Driver driver;
     Config config;
-    std::string library_path;              // libttt.so, to find the tuner beside it
+    std::string own_path;                  // libttt.so, to find the tuner beside it
     std::vector<std::string> environment;  // of the program at start
 };
-
-// Low numbers belong to the program: some close 0–2 and expect the next open to return them.
-inline constexpr int kFirstDescriptor = 64;
 
 // A launch as the program made it.
 struct Launch {

@@ -280,7 +280,7 @@ void Trials::send_ready(Trial& t, double original_ns) {
         b,
         ipc::CreateSnapshotReady(b, t.site->id, t.snapshot_id, &grid, &block, job.shared, params,
                                  region_vector, t.arena.bytes, !t.arena.vmm, original_ns),
-        t.arena.vmm ? t.arena.exported.get() : host.get());
+        t.arena.vmm ? (t.arena.exported.ours() ? t.arena.exported.get() : -1) : host.get());
 }
 
 void Trials::on_variant(const ipc::VariantDef& m, int fd) {

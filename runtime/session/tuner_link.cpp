@@ -1,20 +1,15 @@
 #include "session/tuner_link.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
 
 #include "base/log.h"
+#include "session/descriptors.h"
 #include "session/spawn.h"
 
 namespace ttt::session {
 namespace {
-
-Fd move_up(int fd) {
-    const int high = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
-    return Fd(high >= 0 ? high : fcntl(fd, F_DUPFD_CLOEXEC, 3));
-}
 
 std::string own_program() {
     std::array<char, 4096> buffer{};
@@ -63,7 +58,7 @@ DeviceFacts read_device(const Driver& d, CUdevice device) {
 
 std::string TunerLink::tuner_path() const {
     if (!shared_.config.tuner.empty()) return shared_.config.tuner;
-    const std::string folder = shared_.library_path.substr(0, shared_.library_path.rfind('/') + 1);
+    const std::string folder = shared_.own_path.substr(0, shared_.own_path.rfind('/') + 1);
     for (const char* relative : {"ttt-tuner", "../bin/ttt-tuner"})
         if (access((folder + relative).c_str(), X_OK) == 0) return folder + relative;
     return {};
@@ -74,15 +69,13 @@ bool TunerLink::start(const DeviceFacts& device) {
     tried_ = true;
     const std::string path = tuner_path();
     if (path.empty()) {
-        log::warn("no ttt-tuner beside {}: kernels are counted only", shared_.library_path);
+        log::warn("no ttt-tuner beside {}: kernels are counted only", shared_.own_path);
         return false;
     }
     auto pair = ipc::Channel::make_pair();
     if (!pair.ok()) return false;
-    Fd ours = move_up(pair->first.fd());
-    const Fd theirs = move_up(pair->second.fd());
-    pair->first.close();
-    pair->second.close();
+    Fd ours = move_up(pair->first.take_socket());
+    const Fd theirs = move_up(pair->second.take_socket());
     if (!ours.valid() || !theirs.valid()) return false;
     const auto child = spawn_invisible(
         {path, {"--channel-fd", "3"}, child_environment(shared_.environment), theirs.get(), 10});
@@ -136,15 +129,21 @@ void TunerLink::source(const Source& s) {
 }
 
 void TunerLink::module(Module& m) {
-    if (m.sent || !m.image.valid() || !up()) return;
+    if (m.sent || m.image == 0 || !up()) return;
+    const Fd image = registry_.take_image(m);
+    if (!image.valid()) return;
     flatbuffers::FlatBufferBuilder b;
     auto text = b.CreateString(m.jit.text);
     send(b,
          ipc::CreateModuleImage(b, m.id, static_cast<ipc::ImageKind>(m.kind), m.bytes,
                                 m.jit.max_registers, m.jit.opt_level, text),
-         m.image.get());
+         image.get());
     m.sent = true;
-    m.image.reset();
+}
+
+void TunerLink::module_gone(uint64_t id) {
+    flatbuffers::FlatBufferBuilder b;
+    send(b, ipc::CreateModuleGone(b, id));
 }
 
 void TunerLink::kernel(Kernel& k) {

@@ -21,7 +21,7 @@ DeviceFacts read_device(const Driver& driver, CUdevice device);
 
 class TunerLink {
   public:
-    explicit TunerLink(Shared& s) : shared_(s) {}
+    TunerLink(Shared& s, Registry& registry) : shared_(s), registry_(registry) {}
     // Starts the tuner and says hello. At most once per process; false if it is not there or was
     // tried before.
     bool start(const DeviceFacts& device);
@@ -34,6 +34,7 @@ class TunerLink {
 
     void source(const Source& s);
     void module(Module& m);  // the image, once
+    void module_gone(uint64_t id);
     void kernel(Kernel& k);  // and its module before it
     void site_hot(const Site& site, uint64_t launches, double share);
     void snapshot_failed(uint64_t site, std::string_view reason);
@@ -62,6 +63,7 @@ class TunerLink {
   private:
     std::string tuner_path() const;
     Shared& shared_;
+    Registry& registry_;  // keeps the images
     ipc::Channel channel_;
     bool tried_ = false;
 };

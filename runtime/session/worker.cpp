@@ -96,7 +96,8 @@ void Worker::take_events() {
     if (link_.up())
         for (const Source& s : registry_.take_sources()) link_.source(s);
     for (const auto& m : registry_.modules())
-        if (m->has_ptx && m->image.valid()) link_.module(*m);
+        if (m->has_ptx && m->image != 0) link_.module(*m);
+    for (const uint64_t id : registry_.take_unloaded()) link_.module_gone(id);
 }
 
 void Worker::collect_samples() {

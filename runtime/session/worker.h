@@ -22,7 +22,7 @@ class Worker {
         : shared_(s),
           registry_(s),
           contexts_(s),
-          link_(s),
+          link_(s, registry_),
           lease_(s),
           trials_(s, registry_, sites_, contexts_, link_, lease_),
           permits_(s) {}

@@ -40,6 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"OnNotAPid", {"on", "x"}, "x"}, Wrong{"ExplainNothing", {"explain"}, "TARGET"},
         Wrong{"ExplainMissingFile", {"explain", "/nonexistent.ptx"}, "/nonexistent.ptx"},
         Wrong{"ExplainPidWithSpec", {"explain", "1", "--launch", "x.json"}, "--launch"},
+        Wrong{"SpecIsAFolder", {"ptx", "exec", "x.ptx", "--launch", "/tmp"}, "is a directory"},
         Wrong{"PtxAlone", {"ptx"}, "subcommand"}, Wrong{"CheckNothing", {"ptx", "check"}, "FILE"},
         Wrong{"ExecWithoutSpec", {"ptx", "exec", "x.ptx"}, "--launch"},
         Wrong{"ApplyWithoutRecipe", {"ptx", "apply", "x.ptx", "-o", "y"}, "--recipe"},

@@ -100,6 +100,11 @@ TEST(Run, NoReportIsSaidAndHarmsNothing) {
     EXPECT_TRUE(is_one_line(r.err)) << r.err;
     EXPECT_FALSE(std::filesystem::exists(file));  // an old report is never shown as new
     EXPECT_EQ(run_child({}, {"report", "[1,2]"}).rc, 0);
+    const std::string folder = file + ".d";
+    std::filesystem::create_directory(folder);
+    EXPECT_EQ(run_child({"--report", folder}, {"exit", "0"}).rc, 2);
+    EXPECT_TRUE(std::filesystem::exists(folder)) << "an empty folder was deleted";
+    EXPECT_EQ(run_child({"--report", "/dev/null"}, {"exit", "0"}).rc, 2);
     EXPECT_EQ(run_child({}, {"report", R"({"sites":[3]})"}).rc, 0);
 }
 

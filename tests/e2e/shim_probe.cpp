@@ -6,12 +6,16 @@
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <malloc.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -426,6 +430,70 @@ int serve(int ms) {
     return 0;
 }
 
+// Puts sockets of its own on every number that it did not open, as programs do that place their
+// files at fixed numbers, and goes on. Each socket holds four bytes for us; nothing may come out of
+// its other end.
+int takes_numbers() {
+    Program p;
+    p.open();
+    const auto serve_for = [&](int ms) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+        while (std::chrono::steady_clock::now() < until) {
+            for (int i = 0; i < 20; ++i) p.launch();
+            CU(cuCtxSynchronize)();
+            std::this_thread::sleep_for(std::chrono::milliseconds(4));
+        }
+    };
+    serve_for(400);
+    struct Taken {
+        int number, peer;
+    };
+    std::vector<Taken> taken;
+    uint64_t found = 0, wrong = 0;
+    for (int number = 3; number < 1024 && taken.size() < 60; ++number) {
+        if (fcntl(number, F_GETFD) == -1) continue;
+        ++found;
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) return 7;
+        const int peer = fcntl(pair[1], F_DUPFD, 1100);
+        if (send(pair[1], "MINE", 4, 0) != 4 || peer < 0 || dup2(pair[0], number) < 0) return 8;
+        close(pair[0]);
+        close(pair[1]);
+        taken.push_back({number, peer});
+    }
+    serve_for(600);
+    for (const Taken& t : taken) {
+        char text[64] = {};
+        if (recv(t.number, text, sizeof text, MSG_DONTWAIT) != 4 || std::strcmp(text, "MINE") != 0)
+            ++wrong;
+        if (recv(t.peer, text, sizeof text, MSG_DONTWAIT) != -1 || errno != EAGAIN) ++wrong;
+    }
+    show("found", found);
+    show("wrong", wrong);
+    show("result", static_cast<uint64_t>(p.launch()));
+    return 0;
+}
+
+// Libraries with PTX, loaded before there is a context, under a small limit on descriptors.
+int libraries(int number) {
+    const struct rlimit limit { 256, 256 };
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (CU(cuInit)(0) != CUDA_SUCCESS) return 4;
+    uint64_t failed = 0;
+    for (int i = 0; i < number; ++i) {
+        CUlibrary library = nullptr;
+        CU(cuLibraryLoadData)(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        failed += fd < 0 ? 1 : 0;
+        if (fd >= 0) close(fd);
+        if (i % 50 == 0) settle(20);
+    }
+    settle();
+    const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    show("opens_failed", failed + (fd < 0 ? 1 : 0));
+    return 0;
+}
+
 // Requests of several launches, 20 ms apart: the kernel of interest comes last in each.
 int bursts(int ms) {
     Program p;
@@ -488,6 +556,8 @@ int main(int argc, char** argv) {
     if (what == "threads") return threads();
     if (what == "many") return many(number);
     if (what == "serve") return serve(number);
+    if (what == "takes_numbers") return takes_numbers();
+    if (what == "libraries") return libraries(number);
     if (what == "bursts") return bursts(number);
     if (what == "out_of_memory") return out_of_memory();
     std::printf(

@@ -349,6 +349,33 @@ TEST(ShimTuner, ASecondLaunchIsRecordedInTheFirstOnesPlace) {
     EXPECT_EQ(r.number("variants_live"), 1) << log;
 }
 
+// The loader's lock and ours are never held together: a library's constructor may look compilers up
+// too.
+TEST(ShimCompilers, LookUpsInConstructorsDoNotDeadlock) {
+    const std::string library = " " + kRoot + "/race/shim-race-";
+    const Outcome r = run(
+        "shim-loader-race-probe 3" + library + "1.so" + library + "2.so" + library + "0.so", "");
+    ASSERT_EQ(r.code, 0) << r.text;
+    EXPECT_EQ(r.number("stuck"), 0);
+    EXPECT_GT(r.number("reloads"), 10);
+    EXPECT_GT(r.number("constructed"), 10);
+}
+
+TEST(ShimDescriptors, FilesThatTheProgramPutsOnOurNumbersAreItsOwn) {
+    const Fake fake("whole");
+    const Outcome r = run("shim-probe takes_numbers", fake.environment);
+    ASSERT_EQ(r.code, 0) << r.text;
+    EXPECT_GT(r.number("found"), 0) << "none of ours was there: " << r.text;
+    EXPECT_EQ(r.number("wrong"), 0) << r.text;
+    EXPECT_EQ(r.number("result"), 0);
+}
+
+TEST(ShimDescriptors, ModulesThatWaitForATunerTakeNone) {
+    const Outcome r = run("shim-probe libraries 1000", "");
+    ASSERT_EQ(r.code, 0) << r.text;
+    EXPECT_EQ(r.number("opens_failed"), 0);
+}
+
 TEST(ShimMemory, OutOfMemoryGivesOursBackAndTriesOnceMore) {
     const Fake fake("keep");
     const Outcome r =

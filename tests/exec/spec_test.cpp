@@ -43,6 +43,7 @@ TEST(LaunchSpec, ErrorsNameTheKey) {
         {R"({"entry":"k","block":[1]})", "\"grid\""},
         {R"({"entry":"k","grid":[0],"block":[1]})", "\"grid\""},
         {R"({"entry":"k","grid":[1],"block":[32,33]})", "\"block\""},
+        {R"({"entry":"k","grid":[1],"block":[1073741824,1073741824,16]})", "\"block\""},
         {R"({"entry":"k","grid":[1],"block":[1],"shraed":1})", "\"shraed\""},
         {R"({"entry":"k","grid":[1],"block":[1],"shared":-1})", "\"shared\""},
         {R"({"entry":"k","grid":[1],"block":[1],"args":{}})", "\"args\""},

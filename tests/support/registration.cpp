@@ -26,8 +26,8 @@ CUresult start_driver(Runtime& state) {
 
 // Caller holds the mutex.
 CUresult load(Binary& binary) {
-    if (binary.library != nullptr) return CUDA_SUCCESS;
-    return DRIVER(cuLibraryLoadData)(&binary.library, binary.wrapper, nullptr, nullptr, 0, nullptr,
+    if (binary.handle != nullptr) return CUDA_SUCCESS;
+    return DRIVER(cuLibraryLoadData)(&binary.handle, binary.wrapper, nullptr, nullptr, 0, nullptr,
                                      nullptr, 0);
 }
 
@@ -87,7 +87,7 @@ cudaError_t find_kernel(const void* host, CUkernel* kernel) {
     if (symbol.kernel == nullptr) {
         if (const CUresult bad = load(*symbol.binary); bad != CUDA_SUCCESS) return error(bad);
         const CUresult bad =
-            DRIVER(cuLibraryGetKernel)(&symbol.kernel, symbol.binary->library, symbol.name.c_str());
+            DRIVER(cuLibraryGetKernel)(&symbol.kernel, symbol.binary->handle, symbol.name.c_str());
         if (bad != CUDA_SUCCESS) return cudaErrorInvalidDeviceFunction;
     }
     *kernel = symbol.kernel;
@@ -103,7 +103,7 @@ cudaError_t find_variable(const void* host, Symbol** symbol) {
     if (variable.address == 0) {
         if (const CUresult bad = load(*variable.binary); bad != CUDA_SUCCESS) return error(bad);
         const CUresult bad = DRIVER(cuLibraryGetGlobal)(
-            &variable.address, &variable.bytes, variable.binary->library, variable.name.c_str());
+            &variable.address, &variable.bytes, variable.binary->handle, variable.name.c_str());
         if (bad != CUDA_SUCCESS) return cudaErrorInvalidSymbol;
     }
     *symbol = &variable;

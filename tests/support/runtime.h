@@ -44,7 +44,7 @@ struct DriverCall<CUresult(A...)> {
 
 struct Binary {  // one fat binary; registered before main
     const void* wrapper = nullptr;
-    CUlibrary library = nullptr;
+    CUlibrary handle = nullptr;
 };
 struct Symbol {
     Binary* binary = nullptr;

@@ -37,7 +37,7 @@ Result<std::vector<Listed>> candidates(size_t& libraries) {
             if (m.text.size() > kMaxBytes) return true;
             Listed row = describe(base_name(path), m);
             if (!small_enough(row) || !seen.insert(row.hash).second) return true;
-            names.insert(row.library);
+            names.insert(row.file);
             rows.push_back(std::move(row));
             return true;
         });
@@ -55,7 +55,7 @@ bool is_hash(const std::string& text) {
 
 Listed describe(const std::string& library, const FoundModule& found) {
     Listed row;
-    row.library = library;
+    row.file = library;
     row.index = found.index;
     row.arch = found.arch;
     row.bytes = found.text.size();
@@ -69,9 +69,8 @@ Listed describe(const std::string& library, const FoundModule& found) {
 }
 
 std::string to_line(const Listed& row) {
-    std::string line = row.library + " " + std::to_string(row.index) + " " +
-                       std::to_string(row.arch) + " " + std::to_string(row.bytes) + " " +
-                       row.hash.hex() + " ";
+    std::string line = row.file + " " + std::to_string(row.index) + " " + std::to_string(row.arch) +
+                       " " + std::to_string(row.bytes) + " " + row.hash.hex() + " ";
     for (size_t i = 0; i < row.entries.size(); ++i) line += (i > 0 ? "," : "") + row.entries[i];
     return line;
 }
@@ -80,7 +79,7 @@ bool from_line(const std::string& line, Listed& row) {
     std::istringstream in(line);
     std::string hash, entries;
     if (line.empty() || line[0] == '#') return false;
-    if (!(in >> row.library >> row.index >> row.arch >> row.bytes >> hash >> entries)) return false;
+    if (!(in >> row.file >> row.index >> row.arch >> row.bytes >> hash >> entries)) return false;
     if (!is_hash(hash)) return false;
     row.hash = {std::stoull(hash.substr(0, 16), nullptr, 16),
                 std::stoull(hash.substr(16), nullptr, 16)};
@@ -101,7 +100,7 @@ std::vector<Listed> read_list(const std::string& path) {
 
 Result<std::vector<Sample>> load(const std::vector<Listed>& rows, size_t& missing) {
     std::map<std::string, std::map<uint32_t, const Listed*>> wanted;
-    for (const Listed& row : rows) wanted[row.library][row.index] = &row;
+    for (const Listed& row : rows) wanted[row.file][row.index] = &row;
     std::vector<Sample> samples;
     missing = 0;
     for (const auto& [library, modules] : wanted) {
@@ -133,14 +132,14 @@ Result<std::vector<Listed>> draw(uint64_t seed, uint64_t count) {
     uint64_t entries = 0;
     for (Listed& row : rows) {
         if (entries >= count) break;
-        uint64_t& of_library = taken[row.library];
+        uint64_t& of_library = taken[row.file];
         if (of_library + row.entries.size() > share) continue;
         of_library += row.entries.size();
         entries += row.entries.size();
         drawn.push_back(std::move(row));
     }
     std::sort(drawn.begin(), drawn.end(), [](const Listed& a, const Listed& b) {
-        return std::tie(a.library, a.index) < std::tie(b.library, b.index);
+        return std::tie(a.file, a.index) < std::tie(b.file, b.index);
     });
     return drawn;
 }

@@ -12,8 +12,8 @@
 namespace ttt::corpus {
 
 struct Listed {
-    std::string library;  // file name
-    uint32_t index = 0;   // FoundModule::index
+    std::string file;    // name of the library
+    uint32_t index = 0;  // FoundModule::index
     uint32_t arch = 0;
     uint32_t version = 0;  // of the language, 87 for 8.7; not in the list's text
     uint64_t bytes = 0;

@@ -169,6 +169,7 @@ int main(int argc, char** argv) {
     const Options options = parse(argc, argv);
     struct sigaction action {};
     action.sa_handler = on_signal;
+    action.sa_flags = SA_RESETHAND;  // a second one ends it also in the middle of a launch
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
     try {

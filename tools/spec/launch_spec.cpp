@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/hash.h"
 #include "ptx/float_soft.h"
@@ -218,7 +220,8 @@ Result<LaunchSpec> spec_of(const Json& root) {
     spec.entry = entry->get<std::string>();
     TTT_TRY(spec.grid, dim_of(root, "grid"));
     TTT_TRY(spec.block, dim_of(root, "block"));
-    if (spec.block.count() > 1024) return bad("block", "has more than 1024 threads");
+    if (std::max({spec.block.x, spec.block.y, spec.block.z}) > 1024 || spec.block.count() > 1024)
+        return bad("block", "has more than 1024 threads");
     if (const auto shared = root.find("shared"); shared != root.end()) {
         TTT_TRY(const uint64_t bytes, unsigned_of(*shared, "shared", 1 << 20));
         spec.shared = static_cast<uint32_t>(bytes);
@@ -289,12 +292,29 @@ Result<LaunchSpec> parse(std::string_view json) {
     }
 }
 
-Result<LaunchSpec> read_file(const std::string& path) {
+Result<std::string> read_text(const std::string& path, uint64_t limit) {
+    const auto fail = [&](const std::string& why) {
+        return make_error(Code::kIo, path + ": " + why);
+    };
+    std::error_code ec;
+    if (std::filesystem::is_directory(path, ec)) return fail("is a directory");
     std::ifstream in(path, std::ios::binary);
-    if (!in) return make_error(Code::kIo, "cannot read launch spec " + path);
-    std::stringstream text;
-    text << in.rdbuf();
-    auto spec = parse(text.str());
+    if (!in) return fail("cannot be read");
+    // In parts: a device or a pipe has no size to be trusted.
+    std::string text;
+    std::array<char, 1 << 16> part;
+    while (in.read(part.data(), part.size()) || in.gcount() > 0) {
+        text.append(part.data(), static_cast<size_t>(in.gcount()));
+        if (text.size() > limit) return fail(fmt::format("larger than {} MiB", limit >> 20));
+    }
+    return text;
+}
+
+Result<LaunchSpec> read_file(const std::string& path) {
+    constexpr uint64_t kLargestSpec = uint64_t{1} << 30;  // by-value buffers in hex
+    auto text = read_text(path, kLargestSpec);
+    if (!text.ok()) return std::move(text).error().with("launch spec");
+    auto spec = parse(*text);
     if (!spec) return std::move(spec).error().with(path);
     return spec;
 }

@@ -47,6 +47,8 @@ struct LaunchSpec {
 };
 
 Result<LaunchSpec> parse(std::string_view json);
+// A text of at most `limit` bytes; kIo names what is wrong with the file.
+Result<std::string> read_text(const std::string& path, uint64_t limit);
 Result<LaunchSpec> read_file(const std::string& path);
 std::string to_json(const LaunchSpec& spec);
 

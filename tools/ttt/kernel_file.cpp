@@ -1,10 +1,7 @@
 #include "kernel_file.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cstring>
-#include <fstream>
 #include <span>
 
 #include "image/image.h"
@@ -29,16 +26,7 @@ Result<std::string> ptx_inside(std::string bytes) {
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& path) {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0)
-        return make_error(Code::kIo, fmt::format("{}: {}", path, std::strerror(errno)));
-    if (S_ISDIR(info.st_mode)) return make_error(Code::kIo, path + ": is a directory");
-    if (static_cast<uint64_t>(info.st_size) > kMaxFile)
-        return make_error(Code::kIo, path + ": larger than 2 GiB");
-    std::ifstream in(path, std::ios::binary);
-    std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    if (!in.good() && !in.eof()) return make_error(Code::kIo, path + ": cannot be read");
-    return text;
+    return spec::read_text(path, kMaxFile);
 }
 
 Result<ptx::Module> read_module(const std::string& path) {

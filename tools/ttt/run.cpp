@@ -38,8 +38,13 @@ int run(const RunOptions& options) {
     const std::string report_path =
         options.report.empty() ? scratch.file("report.json")
                                : std::filesystem::absolute(options.report, ignored).string();
-    if (!options.report.empty())
+    if (!options.report.empty()) {
+        const auto kind = std::filesystem::status(report_path, ignored).type();
+        if (kind != std::filesystem::file_type::not_found &&
+            kind != std::filesystem::file_type::regular)
+            return complain(kUsage, "--report: " + options.report + " is not a regular file");
         std::filesystem::remove(report_path, ignored);  // never show an old one as new
+    }
     ChildOptions child;
     child.command = options.command;
     child.environment["LD_PRELOAD"] = prepend(here.library, environment("LD_PRELOAD"));

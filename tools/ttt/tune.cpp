@@ -2,6 +2,7 @@
 // is special about it.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -76,7 +77,13 @@ ChildOptions loop_under_ttt(const KernelOptions& o, const Installation& here,
             prepend(here.emulator, environment("LD_LIBRARY_PATH"));
         child.environment["TTT_EMU_PROFILE"] = o.emulate;
     }
-    child.tick = [entry](pid_t pid) { return finished(pid, entry) ? SIGTERM : 0; };
+    // The loop ends by itself; a launch that outlasts it all cannot be ended otherwise.
+    const auto last =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(o.budget + 20);
+    child.tick = [entry, last](pid_t pid) {
+        if (std::chrono::steady_clock::now() > last) return SIGKILL;
+        return finished(pid, entry) ? SIGTERM : 0;
+    };
     return child;
 }
 

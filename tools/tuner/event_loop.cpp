@@ -143,6 +143,9 @@ Status EventLoop::handle(const ipc::Message& m, Fd fd) {
     switch (m.payload_type()) {
         case ipc::Payload::PtxSource:
             return on_source(*m.payload_as_PtxSource(), fd);
+        case ipc::Payload::ModuleGone:
+            modules_.remove(m.payload_as_ModuleGone()->module_id());
+            return ok_status();
         case ipc::Payload::ModuleImage:
             return on_module(*m.payload_as_ModuleImage(), fd);
         case ipc::Payload::KernelDef:

@@ -48,6 +48,7 @@ bool holds(const fs::directory_entry& entry, std::span<const std::byte> bytes) {
 
 std::vector<fs::path> kernel_cache_folders() {
     std::vector<fs::path> wanted;
+    std::error_code ec;  // a folder that is not there is left out at the end
     const std::string home = variable("HOME");
     if (const auto d = variable("TRITON_CACHE_DIR"); !d.empty())
         wanted.emplace_back(d);
@@ -58,8 +59,7 @@ std::vector<fs::path> kernel_cache_folders() {
     if (const auto d = variable("TORCHINDUCTOR_CACHE_DIR"); !d.empty())
         wanted.emplace_back(d);
     else if (const auto u = user(); !u.empty())
-        wanted.emplace_back(fs::temp_directory_path() / ("torchinductor_" + u));
-    std::error_code ec;
+        wanted.emplace_back(fs::temp_directory_path(ec) / ("torchinductor_" + u));
     std::erase_if(wanted, [&](const fs::path& p) { return !fs::is_directory(p, ec); });
     return wanted;
 }

@@ -12,6 +12,7 @@
 namespace ttt::tuner {
 namespace {
 
+constexpr size_t kMostSourceBytes = size_t{256} << 20;
 constexpr size_t kImageLimit = size_t{1} << 30;
 
 // "--maxrregcount 32" or "-maxrregcount=32" → 32; 0 when absent.
@@ -157,7 +158,25 @@ Status Modules::add_source(std::span<const uint64_t> codes, const Fd& text, uint
         Source{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
                std::move(origin), std::move(options)});
     for (const uint64_t code : codes) sources_[code] = source;
+    source_bytes_ += source->ptx.size();
+    told_.emplace_back(codes.begin(), codes.end());
+    while (source_bytes_ > kMostSourceBytes && told_.size() > 1) forget_oldest();
     return ok_status();
+}
+
+void Modules::forget_oldest() {
+    for (const uint64_t code : told_.front()) {
+        const auto it = sources_.find(code);
+        if (it == sources_.end()) continue;
+        if (it->second.use_count() == 1) source_bytes_ -= it->second->ptx.size();
+        sources_.erase(it);
+    }
+    told_.pop_front();
+}
+
+void Modules::remove(uint64_t id) {
+    codes_.erase(id);
+    examined_.erase(id);
 }
 
 std::shared_ptr<const ModuleCode> Modules::code(uint64_t id, uint32_t arch) {

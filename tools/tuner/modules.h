@@ -2,6 +2,7 @@
 // ModuleCode is shared.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,10 @@ class Modules {
     // Reads the descriptor now (nothing of the program's is held back), parses on first use.
     Status add(uint64_t id, const Fd& image, uint64_t size, int max_registers, int opt_level,
                std::string options);
-    // PTX that a compiler in the program made these machine codes from.
+    // The program unloaded it. Who holds its ModuleCode keeps it.
+    void remove(uint64_t id);
+    // PTX that a compiler in the program made these machine codes from. The oldest go when all
+    // together pass 256 MiB.
     Status add_source(std::span<const uint64_t> codes, const Fd& text, uint64_t size,
                       std::string origin, std::string options);
     // Null when the module was never announced.
@@ -53,8 +57,11 @@ class Modules {
     };
     void examine(ModuleCode& c, uint32_t arch) const;
     void find_source(ModuleCode& c) const;
+    void forget_oldest();
 
     std::map<uint64_t, std::shared_ptr<const Source>> sources_;  // by identity of the machine code
+    std::deque<std::vector<uint64_t>> told_;                     // keys of sources_, oldest first
+    size_t source_bytes_ = 0;
     std::map<uint64_t, std::shared_ptr<ModuleCode>> codes_;
     std::map<uint64_t, bool> examined_;
 };

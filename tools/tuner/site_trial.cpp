@@ -48,7 +48,8 @@ SiteTrial::SiteTrial(const Services& services, Site site, Recorded recorded,
     baseline_.most_local_bytes = most_local_bytes;
     baseline_.float_bytes =
         float_widths(*code_->ptx, *code_->ptx->find(site_.kernel.name), recorded_.snapshot.regions);
-    double seconds = services_.config.budget;
+    double seconds =
+        std::min(services_.config.budget, 1e6);  // as a point in time it must not overflow
     if (services_.program.foreground > 0) seconds = std::min(seconds, services_.program.foreground);
     deadline_ = Clock::now() +
                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

@@ -62,5 +62,21 @@ TEST(Config, ReadsTheTableAndNamesBadValues) {
     EXPECT_NE(problems.find("TTT_SLICE_US=twenty"), std::string::npos);
 }
 
+TEST(Config, NumbersAreFiniteAndNotNegative) {
+    for (const char* bad : {"nan", "inf", "-inf", "-1", "1e999", "0.02x"}) {
+        setenv("TTT_TOLL", bad, 1);
+        setenv("TTT_CANARY_S", bad, 1);
+        setenv("TTT_SLICE_US", bad, 1);
+        std::string problems;
+        const Config c = Config::from_environment(&problems);
+        EXPECT_EQ(c.toll, Config().toll) << bad;
+        EXPECT_EQ(c.canary_s, Config().canary_s) << bad;
+        EXPECT_EQ(c.slice_us, Config().slice_us) << bad;
+        for (const char* name : {"TTT_TOLL", "TTT_CANARY_S", "TTT_SLICE_US"})
+            EXPECT_NE(problems.find(std::string(name) + "=" + bad), std::string::npos) << problems;
+    }
+    for (const char* name : {"TTT_TOLL", "TTT_CANARY_S", "TTT_SLICE_US"}) unsetenv(name);
+}
+
 }  // namespace
 }  // namespace ttt

@@ -146,6 +146,25 @@ TEST(Channel, TimeoutWithNothingSentLeavesItUsable) {
     EXPECT_TRUE(send_done(p.a, 2, "later", -1, 0).ok());
 }
 
+// A program may close every descriptor it does not know, or put its own file on the number.
+TEST(Channel, NeverTouchesAnotherFileOnItsNumber) {
+    auto p = make();
+    auto mine = make();
+    ASSERT_EQ(::send(mine.b.fd(), "MINE", 4, MSG_NOSIGNAL), 4);
+    ASSERT_EQ(::dup2(mine.a.fd(), p.a.fd()), p.a.fd());
+    EXPECT_FALSE(p.a.receive(0).ok());
+    EXPECT_FALSE(send_done(p.a, 1, "x").ok());
+    const int number = p.a.fd();
+    p.a.close();
+    char text[8] = {};
+    EXPECT_EQ(::recv(mine.b.fd(), text, sizeof text, MSG_DONTWAIT), -1)
+        << "a message in a stranger's socket";
+    EXPECT_EQ(::recv(number, text, sizeof text, MSG_DONTWAIT), 4)
+        << "bytes taken, or the socket closed or shut down";
+    EXPECT_EQ(std::string(text), "MINE");
+    ::close(number);
+}
+
 TEST(Channel, EofIsAnErrorAndNoSignal) {
     auto p = make();
     p.a.close();
