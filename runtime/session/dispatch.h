@@ -47,6 +47,8 @@ struct Dispatch {
     std::vector<Aligned> aligned;
     std::vector<Overlap> overlaps;
 
+    bool head_start = false;  // timed launches begin with a short wait (head_start.h)
+
     mutable std::atomic<DispatchMode> mode{DispatchMode::kRetired};
     mutable std::atomic<uint32_t> permit{0};  // canary: the next launch may be timed (permits.h)
     mutable std::atomic<uint64_t> turns{0};   // canary: launches timed; each two are a pair

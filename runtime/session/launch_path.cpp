@@ -79,7 +79,7 @@ CUresult launch_once(Shared& s, const Launch& l, const Dispatch* variant) {
 
 CUresult launch_timed(Shared& s, Function* f, const Launch& l, const Dispatch* canary,
                       const Dispatch* variant) {
-    Sample* sample = begin_sample(s, f, l);
+    Sample* sample = begin_sample(s, f, l, canary != nullptr && canary->head_start);
     if (sample == nullptr) return launch_once(s, l, canary != nullptr ? nullptr : variant);
     sample->dispatch = canary != nullptr ? canary : variant;
     sample->canary = canary != nullptr;

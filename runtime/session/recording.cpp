@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "session/head_start.h"
+
 namespace ttt::session {
 namespace {
 
@@ -96,7 +98,7 @@ bool capturing(Shared& s, const Launch& l) {
     return r != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-Sample* begin_sample(Shared& s, Function* f, const Launch& l) {
+Sample* begin_sample(Shared& s, Function* f, const Launch& l, bool head_start) {
     ContextPool* pool = pool_of_current(s);
     Sample* sample = pool != nullptr ? pool->acquire() : nullptr;
     if (sample == nullptr) return nullptr;
@@ -107,6 +109,7 @@ Sample* begin_sample(Shared& s, Function* f, const Launch& l) {
     describe(s, f, l, sample);
     sample->context = pool->context;
     const RelaxedCapture relaxed(s.driver);
+    if (head_start) give_head_start(s.driver, *pool, l.stream, l.per_thread);
     if (stream_api(s.driver, l.per_thread).record(sample->begin, l.stream) != CUDA_SUCCESS) {
         release(sample);
         return nullptr;

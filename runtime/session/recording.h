@@ -10,9 +10,9 @@ namespace ttt::session {
 // True if the stream is capturing, or cannot be asked (then it is treated as capturing).
 bool capturing(Shared& s, const Launch& launch);
 
-// Fills a slot (function, geometry, parameters, targets) and records its first event. Null: not
-// now.
-Sample* begin_sample(Shared& s, Function* f, const Launch& launch);
+// Fills a slot (function, geometry, parameters, targets) and records its first event, behind a
+// short wait if asked to (head_start.h). Null: not now.
+Sample* begin_sample(Shared& s, Function* f, const Launch& launch, bool head_start);
 // Records the second event and hands the slot to our thread. `good`: the launch to be counted was
 // made.
 void end_sample(Shared& s, const Launch& launch, Sample* sample, bool good);

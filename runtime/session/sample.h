@@ -49,6 +49,7 @@ struct Sample {
 struct ContextPool {
     CUcontext context = nullptr;
     std::atomic<bool> gone{false};
+    std::atomic<CUfunction> head_start{nullptr};  // head_start.h; null: none
     ContextPool* next = nullptr;
     std::array<Sample, kSamplesPerContext> samples;
 

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "measure/canary.h"
 #include "session/driver_section.h"
+#include "session/head_start.h"
 #include "session/trials.h"
 
 namespace ttt::session {
@@ -65,6 +66,7 @@ bool Trials::publish(Trial& t, Variant& v, DispatchMode mode, std::string* probl
             *problem = loaded.error().message;
             return false;
         }
+        load_head_start(shared_.driver, head_start_, *t.context->pool);
     }
     Dispatch* d = v.prepared.release();  // lives for ever from here
     d->function = v.function;
@@ -72,6 +74,7 @@ bool Trials::publish(Trial& t, Variant& v, DispatchMode mode, std::string* probl
     d->grid = v.grid;
     d->block = v.block;
     d->shared = v.shared;
+    d->head_start = t.site->mean_ns < kHeadStartBelowNs;
     d->mode.store(mode);
     for (auto& [id, other] : t.variants)  // one variant per site
         if (&other != &v && other.published != nullptr) withdraw(t, other.published);

@@ -66,6 +66,8 @@ void Trials::handle(const ipc::Message& m, int fd) {
                                    {}});
     if (const auto* p = m.payload_as_SwapRequest()) {
         Action a{What::kSwap, p->site_id(), p->variant_id(), 0, 0, 0, p->canary(), {}};
+        if (auto module = ipc::read_memfd(fd, kMaxVariantBytes); fd >= 0 && module.ok())
+            head_start_ = std::move(*module);
         Trial* t = nullptr;
         const Variant* v = variant(a.site, a.variant, &t);
         // One that is loaded and published already is confirmed by a store: no idle moment needed.

@@ -146,6 +146,7 @@ class Trials {
     std::vector<Trial*> recording_;
     std::vector<const Dispatch*> canaries_;
     std::set<uint64_t> settled_;
+    std::vector<std::byte> head_start_;  // module of the waiting kernel; empty: none came
     uint64_t arena_bytes_ = 0;
     bool starved_ = false, sandbox_gone_ = false;
     uint64_t next_snapshot_ = 1;

@@ -78,7 +78,10 @@ void offer_variant(ipc::Channel& c, const ipc::SnapshotReady& s, bool timed) {
 
 void swap(ipc::Channel& c, uint64_t site, bool canary) {
     flatbuffers::FlatBufferBuilder b;
-    send(c, b, ipc::CreateSwapRequest(b, site, 1, canary));
+    Fd module;
+    if (canary && g_mode == "head_start")
+        module = ipc::make_memfd("head-start", std::as_bytes(std::span("any module"))).value();
+    send(c, b, ipc::CreateSwapRequest(b, site, 1, canary), module.get());
 }
 
 std::vector<std::byte> g_hot;  // the last SiteHot

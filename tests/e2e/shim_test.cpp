@@ -269,6 +269,21 @@ TEST(ShimTuner, ShortKernelsAreTimedTogetherAlsoWhenTheyWorkInPlace) {
     EXPECT_GE(r.number("driver_launches") - r.number("launches"), 5 * 2 * 4) << r.text;
 }
 
+TEST(ShimTuner, ACanarysTimedLaunchesGetAHeadStart) {
+    // What is launched beside the program's own: trials, and a wait before each of the canary's 20.
+    const auto added = [](const char* mode) {
+        const Fake fake(mode);
+        const Outcome r = run("shim-probe serve 2500", fake.environment);
+        EXPECT_NE(fake.text().find("canary original=10 variant=10"), std::string::npos)
+            << fake.text();
+        EXPECT_EQ(r.number("result"), 0);
+        return r.number("driver_launches") - r.number("launches");
+    };
+    const auto without = added("whole"), with = added("head_start");
+    EXPECT_GE(with, without + 20);
+    EXPECT_LE(with, without + 40) << "only timed launches wait";
+}
+
 TEST(ShimTuner, ACanaryLateInShortBurstsIsDecidedWithinSeconds) {
     const Fake fake("whole");
     // Snapshot, timing and canary of a kernel that is the sixth launch of 40 to 50 bursts a second.

@@ -28,8 +28,11 @@ def tune(a, name):
         site = json.loads(p.stdout)
         site["stderr"] = p.stderr[-500:]
         return site
-    except (subprocess.TimeoutExpired, json.JSONDecodeError) as e:
-        return {"name": name, "state": "failed", "reason": f"{type(e).__name__}: {getattr(e, 'doc', '')}"[:300], "speedup": None}
+    except subprocess.TimeoutExpired as e:
+        reason = f"no end within {e.timeout:.0f} s"
+    except json.JSONDecodeError:
+        reason = f"exit code {p.returncode}: {' '.join((p.stdout + p.stderr).split())[-300:]}"
+    return {"name": name, "state": "failed", "reason": reason, "speedup": None}
 
 
 def number(value, digits):

@@ -80,9 +80,12 @@ ChildOptions loop_under_ttt(const KernelOptions& o, const Installation& here,
     // The loop ends by itself; a launch that outlasts it all cannot be ended otherwise.
     const auto last =
         std::chrono::steady_clock::now() + std::chrono::duration<double>(o.budget + 20);
-    child.tick = [entry, last](pid_t pid) {
+    // Told once: a second SIGTERM would cut off what it still has to do.
+    child.tick = [entry, last, told = false](pid_t pid) mutable {
         if (std::chrono::steady_clock::now() > last) return SIGKILL;
-        return finished(pid, entry) ? SIGTERM : 0;
+        if (told || !finished(pid, entry)) return 0;
+        told = true;
+        return SIGTERM;
     };
     return child;
 }

@@ -127,10 +127,15 @@ Result<Timing> ProgramLink::time(uint64_t site, uint64_t variant, uint32_t min_p
     return wait(timings_, {site, variant}, deadline);
 }
 
-Result<bool> ProgramLink::swap(uint64_t site, uint64_t variant, bool canary, std::string* why,
+Result<bool> ProgramLink::swap(uint64_t site, uint64_t variant,
+                               const std::vector<std::byte>& head_start, std::string* why,
                                Clock::time_point deadline) {
     Builder b;
-    TTT_CHECK_OK(send(b, ipc::CreateSwapRequest(b, site, variant, canary)));
+    Fd module;
+    if (!head_start.empty()) {
+        TTT_TRY(module, ipc::make_memfd("ttt-head-start", head_start));
+    }
+    TTT_CHECK_OK(send(b, ipc::CreateSwapRequest(b, site, variant, true), module.get()));
     TTT_TRY(const Swapped s, wait(swaps_, {site, variant}, deadline));
     *why = s.error;
     return s.published;

@@ -40,9 +40,10 @@ class ProgramLink {
     // Error: kTimeout at the deadline, kIo when the program is gone.
     Result<Timing> time(uint64_t site, uint64_t variant, uint32_t min_pairs, uint32_t max_pairs,
                         double threshold, Clock::time_point deadline);
+    // Publishes a variant as a canary. `head_start`: module for its timed launches, may be empty.
     // True when published; the session's reason in *why otherwise.
-    Result<bool> swap(uint64_t site, uint64_t variant, bool canary, std::string* why,
-                      Clock::time_point deadline);
+    Result<bool> swap(uint64_t site, uint64_t variant, const std::vector<std::byte>& head_start,
+                      std::string* why, Clock::time_point deadline);
     Status confirm(uint64_t site, uint64_t variant);  // a swap without canary; no answer awaited
     Status drop(uint64_t site, uint64_t variant);
     Status roll_back(uint64_t site, const std::string& reason);

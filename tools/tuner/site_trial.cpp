@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "tuner/head_start.h"
 #include "xform/pinning.h"
 
 namespace ttt::tuner {
@@ -499,7 +500,9 @@ SiteTrial::End SiteTrial::swap_in(ProvenVariant& v, double speedup) {
                              0,
                              Clock::now() + std::chrono::ceil<Clock::duration>(patience)});
     std::string why;
-    auto published = services_.link.swap(site_.id, id, true, &why, Clock::now() + kSwapPatience);
+    const auto head_start = head_start_module(*services_.compiler, services_.program);
+    auto published =
+        services_.link.swap(site_.id, id, head_start, &why, Clock::now() + kSwapPatience);
     if (!published.ok()) return {"failed", "swap: " + published.error().str()};
     if (!*published) return {"failed", "swap: " + why};
     return {"canary", ""};
