@@ -65,6 +65,18 @@ class LiveTest(unittest.TestCase):
             self.assertNotEqual(site_problems(good | wrong), [], wrong)
         self.assertNotEqual(site_problems({k: v for k, v in good.items() if k != "share"}), [])
 
+    def test_a_loop_that_takes_long_to_end_is_waited_for(self):
+        """Checksums of large buffers take longer than the time between two looks at the loop."""
+        large = json.loads(pathlib.Path(spec("stencil27")).read_text())
+        for argument in large["args"]:
+            if "buffer" in argument:
+                argument["buffer"]["bytes"] = 100 << 20
+        launch = self.folder / "large.json"
+        launch.write_text(json.dumps(large))
+        p = self.ttt("tune", PTX, "--launch", launch, "--emulate", "h200", "--budget", 4, "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(site_problems(json.loads(p.stdout)), [])
+
     def test_tune_prints_a_whole_site_and_keeps_its_budget(self):
         budget, started = 8, time.monotonic()
         p = self.ttt("tune", PTX, "--launch", spec("stencil27"), "--emulate", "h200", "--budget", budget, "--json")
