@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "command.h"
 
@@ -98,7 +99,9 @@ TEST(Run, NoReportIsSaidAndHarmsNothing) {
     const Ran r = run_child({"--report", file}, {"exit", "5"});
     EXPECT_EQ(r.rc, 5);
     EXPECT_TRUE(is_one_line(r.err)) << r.err;
-    EXPECT_FALSE(std::filesystem::exists(file));  // an old report is never shown as new
+    const auto written = nlohmann::json::parse(std::ifstream(file));
+    EXPECT_TRUE(written["sites"].empty()) << "an old report is never shown as new: " << written;
+    EXPECT_NE(written["reason"].get<std::string>().find("no report"), std::string::npos);
     EXPECT_EQ(run_child({}, {"report", "[1,2]"}).rc, 0);
     const std::string folder = file + ".d";
     std::filesystem::create_directory(folder);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "child.h"
 #include "commands.h"
@@ -65,10 +66,17 @@ int run(const RunOptions& options) {
     if (!ended.ok())
         return complain(ended.error().code == Code::kNotFound ? 127 : 126, ended.error().str());
     const auto report = wait_for_report(report_path, ended->pid, kReportSeconds);
-    if (report.ok())
+    if (report.ok()) {
         print_report(*report, options.json);
-    else
-        complain(kOk, report.error().str());
+        return ended->exit_code;
+    }
+    complain(kOk, report.error().str());
+    // Whoever asked for a file gets one: a program of a few milliseconds is over before the tuner
+    // has heard of it.
+    if (!options.report.empty())
+        std::ofstream(report_path) << dump(Json{{"sites", Json::array()},
+                                                {"reason", report.error().message}})
+                                   << '\n';
     return ended->exit_code;
 }
 
