@@ -29,7 +29,7 @@ struct Multiplier {
     bool extra = false;   // m has bit N as well (unsigned) or bit N-1 (signed: reads as m - 2^N)
 };
 
-// The least s, and its m, for N = `bits` (32 or 64) and w = `numerator_bits` <= N. Precondition:
+// The least s, and its m, for N = `bits` <= 64 and w = `numerator_bits` <= N. Precondition:
 // `divisor` is no power of two, and below 2^N (signed: below 2^(N-1)).
 Multiplier unsigned_multiplier(uint32_t bits, uint64_t divisor, uint32_t numerator_bits);
 Multiplier signed_multiplier(uint32_t bits, uint64_t divisor);

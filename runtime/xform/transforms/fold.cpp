@@ -26,8 +26,9 @@ using ptx::Type;
 
 constexpr std::array<std::string_view, 3> kPreconditions = {
     "rounding is pinned",
-    "some integer instruction has only constant operands or divides by a constant, or some result "
-    "is never read",
+    "some integer instruction has only constant operands, or some result is never read; with "
+    "`divide` also: or some division is by a constant; with `ranges`: or a comparison has one "
+    "outcome",
     "ranges: what follows from the block and grid sizes reaches no approximate operation that "
     "would "
     "become one of constants",
@@ -72,23 +73,22 @@ class Folder {
   public:
     Folder(ptx::Module& module, uint32_t function) : module_(module), index_(function) {}
 
-    // Ranges of %tid and %ctaid are used where `sizes` are given.
     struct Sizes {
         Dim3 grid, block;
     };
-    uint32_t run(const std::optional<Sizes>& sizes) {
+    struct Extent {  // what is done besides folding constants
+        bool divide = false;
+        std::optional<Sizes> ranges;  // use those of %tid and %ctaid
+    };
+    uint32_t run(const Extent& extent) {
         for (const Stmt& stmt : body()) {
             if (stmt.is(Opcode::kOpaque)) return 0;  // may read and write anything
         }
         uint32_t total = until_nothing_changes();
-        if (sizes) {
-            total += decide_comparisons(*sizes);
-            total += until_nothing_changes();
-        }
-        if (const uint32_t divisions = divide(sizes)) {
-            total += divisions;
-            total += until_nothing_changes();
-        }
+        if (const uint32_t decided = extent.ranges ? decide_comparisons(*extent.ranges) : 0)
+            total += decided + until_nothing_changes();
+        if (const uint32_t divisions = extent.divide ? divide(extent.ranges) : 0)
+            total += divisions + until_nothing_changes();
         return total;
     }
 
@@ -418,30 +418,30 @@ std::vector<Step> Fold::propose(const ptx::Module& module, const Context& contex
 }
 
 Status Fold::apply(const Step& step, const Context& context, Applied& state) const {
-    TTT_CHECK_OK(only_knobs(step, {"ranges"}));
+    TTT_CHECK_OK(only_knobs(step, {"divide", "ranges"}));
     if (!state.pinned) return make_error(Code::kUnsupported, "rounding is not pinned");
     const ptx::Function& entry = *state.module.find(context.facts.entry);
-    std::optional<Folder::Sizes> sizes;
+    Folder::Extent extent{has_knob(step, "divide"), {}};
     if (has_knob(step, "ranges")) {
         const ptx::KnownValues known{{}, true, true, context.facts.block, context.facts.grid};
         if (!ptx::approx_risks(state.module, entry, known).empty()) {
             return make_error(Code::kUnsupported,
                               "an approximate operation may get a constant operand");
         }
-        sizes = {context.facts.grid, context.facts.block};
+        extent.ranges = {context.facts.grid, context.facts.block};
     }
     uint32_t changes = 0;
     bool used_sizes = false;
     for (uint32_t f : ptx::call_closure(state.module, entry)) {
         Folder folder(state.module, f);
-        changes += folder.run(sizes);
+        changes += folder.run(extent);
         used_sizes = used_sizes || folder.used_sizes();
     }
     if (changes == 0) return make_error(Code::kUnsupported, "nothing to fold");
     if (used_sizes) {
         Guard guard;
-        guard.grid = sizes->grid;
-        guard.block = sizes->block;
+        guard.grid = extent.ranges->grid;
+        guard.block = extent.ranges->block;
         state.guard.merge(guard);
     }
     state.notes.push_back(fmt::format("fold: {} changes", changes));
