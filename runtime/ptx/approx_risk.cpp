@@ -13,6 +13,8 @@ struct Knowledge {
     friend bool operator==(const Knowledge&, const Knowledge&) = default;
 };
 
+constexpr std::optional<Dim3> kNoSize;
+
 struct Definition {
     uint32_t function, stmt;
 };
@@ -119,8 +121,11 @@ class ConstantReach {
         Knowledge out;
         if (operand.text == "ntid") out.may = known_.ntid || known_.block.has_value();
         if (operand.text == "nctaid") out.may = known_.nctaid;
-        if (operand.text == "tid" && known_.block) {
-            const uint32_t extent[] = {known_.block->x, known_.block->y, known_.block->z};
+        const std::optional<Dim3>& size = operand.text == "tid"     ? known_.block
+                                          : operand.text == "ctaid" ? known_.grid
+                                                                    : kNoSize;
+        if (size) {
+            const uint32_t extent[] = {size->x, size->y, size->z};
             out.ranged = true;
             out.may = operand.component < 3 && extent[operand.component] == 1;
         }
@@ -170,6 +175,25 @@ class ConstantReach {
         }
     }
 
+    // Some value of one operand makes the result a constant whatever the other is, and a known
+    // scalar may have it: x*0, x&0, x|~0, x%1, x>>32, unsigned min(x,0) and max(x,~0).
+    static bool absorbs(Opcode op) {
+        switch (op) {
+            case Opcode::kMul:
+            case Opcode::kAnd:
+            case Opcode::kOr:
+            case Opcode::kMin:
+            case Opcode::kMax:
+            case Opcode::kShl:
+            case Opcode::kShr:
+            case Opcode::kDiv:
+            case Opcode::kRem:
+                return true;
+            default:
+                return false;
+        }
+    }
+
     static bool is_opaque_result(const Stmt& stmt) {
         constexpr uint32_t kFlags =
             kFlagLoad | kFlagAtomic | kFlagCall | kFlagTexture | kFlagMatrix | kFlagExotic;
@@ -212,21 +236,18 @@ class ConstantReach {
         if (is_opaque_result(stmt)) return {};
         const size_t first = dest_count(stmt);
         Knowledge out;
-        bool all_may = true, all_ranged = true, any_known_zero = false;
+        bool all_may = true, all_ranged = true, any_known = false;
         for (size_t k = first; k < stmt.operands.size(); ++k) {
             const Knowledge one = operand_knowledge(stmt.operands[k]);
             all_may = all_may && one.may;
             all_ranged = all_ranged && (one.may || one.ranged);
             out.params.insert(one.params.begin(), one.params.end());
-            if (one.may && !one.params.empty()) any_known_zero = true;
+            if (one.may && !one.params.empty()) any_known = true;
         }
         out.may = all_may;
         out.ranged = all_ranged;
         if (all_ranged && folds_ranges(stmt.op)) out.may = true;
-        // x*0 and x&0 are constants whatever x is, and a known scalar may be zero.
-        const bool absorbs =
-            stmt.op == Opcode::kAnd || stmt.op == Opcode::kMul || stmt.op == Opcode::kMin;
-        if (absorbs && !is_float(stmt.type()) && any_known_zero) out.may = true;
+        if (absorbs(stmt.op) && !is_float(stmt.type()) && any_known) out.may = true;
         if (stmt.op == Opcode::kSelp && stmt.operands.size() == 4) select(stmt, out);
         return out;
     }

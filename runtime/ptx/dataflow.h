@@ -99,6 +99,7 @@ struct KnownValues {
         params;  // offsets in the parameter buffer at which ld.param gives a constant
     bool ntid = false, nctaid = false;
     std::optional<Dim3> block;  // tells the assembler the ranges of %tid
+    std::optional<Dim3> grid;   // tells a transform the ranges of %ctaid
 };
 
 struct ApproxRisk {  // an approximate operation that may get a constant operand

@@ -17,17 +17,45 @@ using ptx::Stmt;
 // works in memory, what an atomic computes, and which function or variable it names.
 class Kinds {
   public:
-    Kinds(const ptx::Module& module, const ptx::Function& entry) : module_(module) {
+    // `division_steps`: false leaves out what an integer division by a constant may become.
+    Kinds(const ptx::Module& module, const ptx::Function& entry, bool division_steps)
+        : module_(module) {
         for (uint32_t f : ptx::call_closure(module, entry)) {
             for (const Stmt& stmt : module.functions[f].body) {
-                if (stmt.kind == Stmt::Kind::kInstruction) add(stmt);
+                if (stmt.kind != Stmt::Kind::kInstruction) continue;
+                if (division_steps || !is_division_step(stmt)) add(stmt);
+                divides_ = divides_ || ((stmt.op == Opcode::kDiv || stmt.op == Opcode::kRem) &&
+                                        integers_only(stmt));
             }
         }
     }
     const std::set<std::string>& all() const { return all_; }
     bool unrounded() const { return unrounded_; }
+    bool divides() const { return divides_; }  // integers
 
   private:
+    static bool integers_only(const Stmt& stmt) {
+        for (unsigned k = 0; stmt.type(k) != ptx::Type::kNone; ++k)
+            if (ptx::is_float(stmt.type(k))) return false;
+        return true;
+    }
+
+    static bool is_division_step(const Stmt& stmt) {
+        switch (stmt.op) {
+            case Opcode::kMul:
+            case Opcode::kMad:
+            case Opcode::kAdd:
+            case Opcode::kSub:
+            case Opcode::kAnd:
+            case Opcode::kShr:
+            case Opcode::kNeg:
+            case Opcode::kCvt:
+                return integers_only(stmt);
+            default:
+                return false;
+        }
+    }
+
     void add(const Stmt& stmt) {
         unrounded_ = unrounded_ || ptx::is_unrounded_float(stmt);
         if (stmt.op == Opcode::kOpaque) {
@@ -72,7 +100,7 @@ class Kinds {
 
     const ptx::Module& module_;
     std::set<std::string> all_;
-    bool unrounded_ = false;
+    bool unrounded_ = false, divides_ = false;
 };
 
 }  // namespace
@@ -86,7 +114,8 @@ Verdict check_static(const ptx::Module& original, const ptx::Module& variant,
                 fmt::format("no kernel '{}' in the {}", entry,
                             before == nullptr ? "original" : "variant")};
     }
-    const Kinds old_kinds(original, *before), new_kinds(variant, *after);
+    const Kinds old_kinds(original, *before, true);
+    const Kinds new_kinds(variant, *after, !old_kinds.divides());
     // Constants need mov; pinned rounding needs fma, and neg for differences.
     std::set<std::string> allowed = {"mov"};
     if (old_kinds.unrounded()) allowed.insert({"fma", "neg"});

@@ -9,7 +9,8 @@ namespace ttt::xform {
 namespace {
 
 // Builds the list of recipes from what each transform proposes on its own and the pairings that
-// pay: constants with the block size and a register target, and non-coherent loads with constants.
+// pay: constants, folded or not, with the block size and a register target, and non-coherent loads
+// with constants.
 class Ladder {
   public:
     Ladder(const ptx::Module& module, const Context& context, std::vector<Skipped>* skipped)
@@ -30,10 +31,9 @@ class Ladder {
         for (const Step& step : constants) add_pinned({step});
         if (!noncoherent.empty()) add_pinned({noncoherent.front()});
         if (!constants.empty()) {
-            with_block_size(registers, {constants.back()});
+            with_constants(constants.back(), registers);
             for (const Step& target : targets(registers)) add_pinned({constants.front(), target});
             if (!noncoherent.empty()) add_pinned({constants.back(), noncoherent.front()});
-            folded(constants.back(), registers);
         }
         if (!noncoherent.empty()) {
             for (const Step& target : targets(registers)) add_pinned({noncoherent.front(), target});
@@ -92,18 +92,37 @@ class Ladder {
         }
     }
 
-    // Constants folded here rather than by the assembler: other code, and the only gain where the
-    // text itself runs.
-    void folded(const Step& constants, const std::vector<Step>& registers) {
-        const Step fold{"fold", {}};
-        Recipe recipe{prefix_};
-        recipe.steps.insert(recipe.steps.end(), {constants, fold});
-        if (const auto applied = apply(recipe, module_, context_); !applied.ok())
-            return skip("fold", "nothing to fold");
-        add_pinned({constants, fold});
-        if (!registers.empty() && registers.front().knobs.contains("reqntid")) {
-            add_pinned({constants, fold, registers.front()});
+    // The most that fold can do after `constants`; nullopt when there is nothing to fold.
+    // `beyond_assembler`: it divides or decides what the assembler would leave.
+    std::optional<Step> best_fold(const Step& constants, bool* beyond_assembler) const {
+        const auto text = [&](const Step& fold) -> std::string {
+            Recipe recipe{prefix_};
+            recipe.steps.insert(recipe.steps.end(), {constants, fold});
+            const auto applied = apply(recipe, module_, context_);
+            return applied.ok() ? ptx::print(applied->module) : std::string();
+        };
+        const Step plain{"fold", {}};
+        const std::string plainly = text(plain);
+        for (const Step& more :
+             {Step{"fold", {{"divide", ""}, {"ranges", ""}}}, Step{"fold", {{"divide", ""}}}}) {
+            const std::string got = text(more);
+            *beyond_assembler = !got.empty() && got != plainly;
+            if (*beyond_assembler) return more;
         }
+        return plainly.empty() ? std::nullopt : std::optional(plain);
+    }
+
+    // Constants with the block size and register targets. Folded ones where the assembler would
+    // not do it; else folding is other text only, a gain where that itself runs.
+    void with_constants(const Step& constants, const std::vector<Step>& registers) {
+        bool beyond_assembler = false;
+        const auto fold = best_fold(constants, &beyond_assembler);
+        with_block_size(registers,
+                        beyond_assembler ? std::vector{constants, *fold} : std::vector{constants});
+        if (!fold) return skip("fold", "nothing to fold");
+        add_pinned({constants, *fold});
+        if (!registers.empty() && registers.front().knobs.contains("reqntid"))
+            add_pinned({constants, *fold, registers.front()});
     }
 
     void add_pinned(std::vector<Step> steps) {

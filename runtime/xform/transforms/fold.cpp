@@ -10,6 +10,9 @@
 #include "ptx/cfg.h"
 #include "ptx/dataflow.h"
 #include "xform/knobs.h"
+#include "xform/transforms/divide.h"
+#include "xform/transforms/integers.h"
+#include "xform/transforms/ranges.h"
 
 namespace ttt::xform {
 namespace {
@@ -21,136 +24,14 @@ using ptx::Stmt;
 using ptx::Sym;
 using ptx::Type;
 
-constexpr std::array<std::string_view, 2> kPreconditions = {
+constexpr std::array<std::string_view, 3> kPreconditions = {
     "rounding is pinned",
-    "some integer instruction has only constant operands, or some result is never read",
-};
-
-bool is_integer(Type type) {
-    return type != Type::kNone && !ptx::is_float(type) && ptx::bit_size(type) >= 8;
-}
-
-uint64_t truncate(uint64_t value, uint32_t bits) {
-    return bits >= 64 ? value : value & ((uint64_t{1} << bits) - 1);
-}
-
-int64_t as_signed(uint64_t value, uint32_t bits) {
-    const uint32_t shift = 64 - bits;
-    return static_cast<int64_t>(value << shift) >> shift;
-}
-
-// Value of `bits` wide operands widened for a comparison or a wide product.
-uint64_t widen(uint64_t value, Type type) {
-    const uint32_t bits = ptx::bit_size(type);
-    return ptx::is_signed(type) ? static_cast<uint64_t>(as_signed(value, bits))
-                                : truncate(value, bits);
-}
-
-// One instruction on constants; nullopt for anything but plain integer forms.
-class Evaluator {
-  public:
-    explicit Evaluator(const Stmt& stmt)
-        : stmt_(stmt), type_(stmt.last_type()), bits_(ptx::bit_size(type_)) {}
-
-    std::optional<uint64_t> run(const std::vector<uint64_t>& in) const {
-        if (!is_integer(type_) || bits_ > 64 || stmt_.has(Mod::kSat) || stmt_.has(Mod::kCc) ||
-            stmt_.has(Mod::kHi)) {
-            return std::nullopt;
-        }
-        switch (stmt_.op) {
-            case Opcode::kMov:
-                return truncate(in[0], bits_);
-            case Opcode::kAdd:
-                return truncate(in[0] + in[1], bits_);
-            case Opcode::kSub:
-                return truncate(in[0] - in[1], bits_);
-            case Opcode::kAnd:
-                return truncate(in[0] & in[1], bits_);
-            case Opcode::kOr:
-                return truncate(in[0] | in[1], bits_);
-            case Opcode::kXor:
-                return truncate(in[0] ^ in[1], bits_);
-            case Opcode::kNot:
-                return truncate(~in[0], bits_);
-            case Opcode::kNeg:
-                return truncate(0 - in[0], bits_);
-            case Opcode::kMul:
-                return product(in[0], in[1]);
-            case Opcode::kMad:
-                return multiply_add(in);
-            case Opcode::kShl:
-                return truncate(in[1], 32) >= bits_ ? 0
-                                                    : truncate(in[0] << truncate(in[1], 32), bits_);
-            case Opcode::kShr:
-                return shift_right(in[0], truncate(in[1], 32));
-            case Opcode::kMin:
-            case Opcode::kMax:
-                return extreme(in[0], in[1]);
-            case Opcode::kCvt:
-                return convert(in[0]);
-            default:
-                return std::nullopt;
-        }
-    }
-
-    // setp on integers with one plain comparison.
-    std::optional<bool> compare(uint64_t a, uint64_t b) const {
-        if (!is_integer(type_) || bits_ > 64 || stmt_.mod_count != 2) return std::nullopt;
-        const uint64_t x = widen(a, type_), y = widen(b, type_);
-        const bool less =
-            ptx::is_signed(type_) ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
-        switch (stmt_.mods[0]) {
-            case Mod::kEq:
-                return x == y;
-            case Mod::kNe:
-                return x != y;
-            case Mod::kLt:
-                return less;
-            case Mod::kGe:
-                return !less;
-            case Mod::kLe:
-                return less || x == y;
-            case Mod::kGt:
-                return !less && x != y;
-            default:
-                return std::nullopt;
-        }
-    }
-
-  private:
-    std::optional<uint64_t> product(uint64_t a, uint64_t b) const {
-        if (stmt_.has(Mod::kWide)) return truncate(widen(a, type_) * widen(b, type_), 2 * bits_);
-        if (stmt_.has(Mod::kLo)) return truncate(a * b, bits_);
-        return std::nullopt;
-    }
-    std::optional<uint64_t> multiply_add(const std::vector<uint64_t>& in) const {
-        const auto p = product(in[0], in[1]);
-        if (!p) return std::nullopt;
-        return truncate(*p + in[2], stmt_.has(Mod::kWide) ? 2 * bits_ : bits_);
-    }
-    uint64_t shift_right(uint64_t value, uint64_t count) const {
-        if (ptx::is_signed(type_)) {
-            return truncate(static_cast<uint64_t>(as_signed(value, bits_) >>
-                                                  std::min<uint64_t>(count, bits_ - 1)),
-                            bits_);
-        }
-        return count >= bits_ ? 0 : truncate(value, bits_) >> count;
-    }
-    uint64_t extreme(uint64_t a, uint64_t b) const {
-        const uint64_t x = widen(a, type_), y = widen(b, type_);
-        const bool less =
-            ptx::is_signed(type_) ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
-        return truncate((stmt_.op == Opcode::kMin) == less ? x : y, bits_);
-    }
-    std::optional<uint64_t> convert(uint64_t value) const {
-        const Type to = stmt_.type(0), from = stmt_.type(1);
-        if (stmt_.mod_count != 2 || !is_integer(to) || !is_integer(from)) return std::nullopt;
-        return truncate(widen(value, from), ptx::bit_size(to));
-    }
-
-    const Stmt& stmt_;
-    Type type_;
-    uint32_t bits_;
+    "some integer instruction has only constant operands, or some result is never read; with "
+    "`divide` also: or some division is by a constant; with `ranges`: or a comparison has one "
+    "outcome",
+    "ranges: what follows from the block and grid sizes reaches no approximate operation that "
+    "would "
+    "become one of constants",
 };
 
 // Instructions whose only effect is their result.
@@ -192,14 +73,59 @@ class Folder {
   public:
     Folder(ptx::Module& module, uint32_t function) : module_(module), index_(function) {}
 
-    uint32_t run() {
+    struct Sizes {
+        Dim3 grid, block;
+    };
+    struct Extent {  // what is done besides folding constants
+        bool divide = false;
+        std::optional<Sizes> ranges;  // use those of %tid and %ctaid
+    };
+    uint32_t run(const Extent& extent) {
+        for (const Stmt& stmt : body()) {
+            if (stmt.is(Opcode::kOpaque)) return 0;  // may read and write anything
+        }
+        uint32_t total = until_nothing_changes();
+        if (const uint32_t decided = extent.ranges ? decide_comparisons(*extent.ranges) : 0)
+            total += decided + until_nothing_changes();
+        if (const uint32_t divisions = extent.divide ? divide(extent.ranges) : 0)
+            total += divisions + until_nothing_changes();
+        return total;
+    }
+
+    bool used_sizes() const { return used_sizes_; }
+
+  private:
+    std::vector<Stmt>& body() { return module_.functions[index_].body; }
+
+    uint32_t until_nothing_changes() {
         uint32_t total = 0;
         while (const uint32_t changes = once()) total += changes;
         return total;
     }
 
-  private:
-    std::vector<Stmt>& body() { return module_.functions[index_].body; }
+    // A comparison with one outcome becomes one of constants, which is then decided like any other.
+    uint32_t decide_comparisons(const Sizes& sizes) {
+        Ranges ranges(module_, index_, sizes.grid, sizes.block);
+        std::map<Stmt*, bool> outcomes;
+        for (Stmt& stmt : body()) {
+            if (stmt.is(Opcode::kSetp) && !compares_constants(stmt)) {
+                if (const auto always = ranges.decided(stmt)) outcomes[&stmt] = *always;
+            }
+        }
+        for (const auto& [stmt, always] : outcomes) {
+            stmt->mods[0] = always ? Mod::kEq : Mod::kNe;
+            stmt->operands[1] = stmt->operands[2] = integer_literal(module_, 0);
+            stmt->offset = 0xFFFFFFFFu;
+        }
+        used_sizes_ = used_sizes_ || !outcomes.empty();
+        return static_cast<uint32_t>(outcomes.size());
+    }
+
+    uint32_t divide(const std::optional<Sizes>& sizes) {
+        if (!sizes) return divide_by_literals(module_, index_, nullptr, &used_sizes_);
+        Ranges ranges(module_, index_, sizes->grid, sizes->block);
+        return divide_by_literals(module_, index_, &ranges, &used_sizes_);
+    }
 
     uint32_t once() {
         find_constants();
@@ -207,7 +133,9 @@ class Folder {
         for (Stmt& stmt : body()) {
             if (stmt.kind != Stmt::Kind::kInstruction) continue;
             changes += decide_guard(stmt);
-            changes += evaluate(stmt);
+            changes += simplify_logic(stmt);
+            changes += select(stmt);
+            changes += fold(stmt);
             changes += substitute(stmt);
         }
         return changes + drop_unreachable() + drop_unread();
@@ -231,15 +159,84 @@ class Folder {
                 is_integer(stmt.last_type())) {
                 constants_[dest.sym] = stmt.operands[1].value;
             }
-            if (stmt.is(Opcode::kSetp)) note_predicate(stmt, dest.sym);
+            if (const auto p = stmt.is(Opcode::kSetp) ? comparison(stmt) : logic(stmt))
+                predicates_[dest.sym] = *p;
         }
     }
 
-    void note_predicate(const Stmt& stmt, Sym dest) {
-        if (stmt.operands.size() != 3) return;
-        const auto a = value(stmt.operands[1]), b = value(stmt.operands[2]);
-        if (!a || !b) return;
-        if (const auto got = Evaluator(stmt).compare(*a, *b)) predicates_[dest] = *got;
+    bool compares_constants(const Stmt& stmt) const {
+        return stmt.operands.size() == 3 && value(stmt.operands[1]) && value(stmt.operands[2]);
+    }
+
+    std::optional<bool> comparison(const Stmt& stmt) const {
+        if (!compares_constants(stmt)) return std::nullopt;
+        return compare(stmt, *value(stmt.operands[1]), *value(stmt.operands[2]));
+    }
+
+    std::optional<bool> predicate(const Operand& o) const {
+        const auto it =
+            o.kind == Operand::Kind::kRegister ? predicates_.find(o.sym) : predicates_.end();
+        if (it == predicates_.end()) return std::nullopt;
+        return it->second != o.negated;
+    }
+
+    // and, or, xor, not and mov of predicates.
+    std::optional<bool> logic(const Stmt& stmt) const {
+        if (stmt.mod_count != 1 || stmt.last_type() != Type::kPred) return std::nullopt;
+        const auto a = predicate(stmt.operands[1]);
+        if (stmt.is(Opcode::kMov)) return a;
+        if (stmt.is(Opcode::kNot)) return a ? std::optional(!*a) : a;
+        if (stmt.operands.size() != 3) return std::nullopt;
+        const auto b = predicate(stmt.operands[2]);
+        switch (stmt.op) {
+            case Opcode::kAnd:
+                if ((a && !*a) || (b && !*b)) return false;
+                return a && b ? std::optional(true) : std::nullopt;
+            case Opcode::kOr:
+                if ((a && *a) || (b && *b)) return true;
+                return a && b ? std::optional(false) : std::nullopt;
+            case Opcode::kXor:
+                return a && b ? std::optional(*a != *b) : std::nullopt;
+            default:
+                return std::nullopt;
+        }
+    }
+
+    // One known operand that does not decide an and or an or: the result is the other one.
+    uint32_t simplify_logic(Stmt& stmt) {
+        if ((!stmt.is(Opcode::kAnd) && !stmt.is(Opcode::kOr)) || stmt.mod_count != 1 ||
+            stmt.last_type() != Type::kPred || stmt.operands.size() != 3 || logic(stmt))
+            return 0;
+        for (size_t k = 1; k <= 2; ++k) {
+            if (!predicate(stmt.operands[k])) continue;
+            const Operand other = stmt.operands[3 - k];
+            if (other.kind != Operand::Kind::kRegister || other.negated) continue;
+            become_copy(stmt, Mod::kPred, other);
+            return 1;
+        }
+        return 0;
+    }
+
+    uint32_t select(Stmt& stmt) {
+        if (!stmt.is(Opcode::kSelp) || !is_integer(stmt.last_type()) || stmt.operands.size() != 4)
+            return 0;
+        const auto p = predicate(stmt.operands[3]);
+        if (!p) return 0;
+        const uint32_t bits = ptx::bit_size(stmt.last_type());
+        become_copy(stmt,
+                    bits == 64   ? Mod::kB64
+                    : bits == 16 ? Mod::kB16
+                                 : Mod::kB32,
+                    Operand(stmt.operands[*p ? 1 : 2]));
+        return 1;
+    }
+
+    static void become_copy(Stmt& stmt, Mod type, const Operand& from) {
+        stmt.op = Opcode::kMov;
+        stmt.mod_count = 1;
+        stmt.mods[0] = type;
+        stmt.operands = {stmt.operands[0], from};
+        stmt.offset = 0xFFFFFFFFu;
     }
 
     static bool is_constant(const Operand& o) {
@@ -271,7 +268,7 @@ class Folder {
         return 1;
     }
 
-    uint32_t evaluate(Stmt& stmt) {
+    uint32_t fold(Stmt& stmt) {
         if (stmt.op == Opcode::kOpaque || !is_pure(stmt) || stmt.is(Opcode::kSetp) ||
             stmt.is(Opcode::kLd))
             return 0;
@@ -283,25 +280,10 @@ class Folder {
             if (!v) return 0;
             in.push_back(*v);
         }
-        if (in.size() < arity(stmt.op)) return 0;
-        const auto result = Evaluator(stmt).run(in);
+        const auto result = evaluate(stmt, in);
         if (!result) return 0;
         become_constant(stmt, *result);
         return 1;
-    }
-
-    static size_t arity(Opcode op) {
-        switch (op) {
-            case Opcode::kMov:
-            case Opcode::kNot:
-            case Opcode::kNeg:
-            case Opcode::kCvt:
-                return 1;
-            case Opcode::kMad:
-                return 3;
-            default:
-                return 2;
-        }
     }
 
     void become_constant(Stmt& stmt, uint64_t result) {
@@ -309,20 +291,11 @@ class Folder {
         const uint32_t bits = ptx::bit_size(type);
         // cvt into a wider register sign-extends there as well.
         if (stmt.is(Opcode::kCvt)) result = widen(result, stmt.type(0));
-        stmt.op = Opcode::kMov;
-        stmt.mod_count = 1;
-        stmt.mods[0] = bits == 64 ? Mod::kB64 : bits == 16 ? Mod::kB16 : Mod::kB32;
-        stmt.operands.resize(2);
-        stmt.operands[1] = immediate(truncate(result, bits));
-        stmt.offset = 0xFFFFFFFFu;
-    }
-
-    Operand immediate(uint64_t bits) {
-        Operand out;
-        out.kind = Operand::Kind::kImmediate;
-        out.value = bits;
-        out.text = module_.intern(fmt::format("{}", bits));
-        return out;
+        become_copy(stmt,
+                    bits == 64   ? Mod::kB64
+                    : bits == 16 ? Mod::kB16
+                                 : Mod::kB32,
+                    integer_literal(module_, truncate(result, bits)));
     }
 
     uint32_t substitute(Stmt& stmt) {
@@ -335,7 +308,7 @@ class Folder {
             const auto v = value(o);
             // A constant wider than the operand's type is an error to the assembler.
             if (!v || ptx::bit_size(module_.at(o.sym).type) > operand_bits(stmt, k)) continue;
-            o = immediate(*v);
+            o = integer_literal(module_, *v);
             stmt.offset = 0xFFFFFFFFu;
             ++changes;
         }
@@ -401,8 +374,6 @@ class Folder {
         std::set<Sym> read;
         std::vector<Sym> regs;
         for (const Stmt& stmt : body()) {
-            if (stmt.kind == Stmt::Kind::kInstruction && stmt.op == Opcode::kOpaque)
-                return 0;  // may read anything
             ptx::read_registers(module_, stmt, regs);
             read.insert(regs.begin(), regs.end());
         }
@@ -422,6 +393,7 @@ class Folder {
     std::map<Sym, uint64_t> constants_;
     std::map<Sym, bool> predicates_;
     std::set<uint32_t> erased_;
+    bool used_sizes_ = false;
 };
 
 }  // namespace
@@ -438,7 +410,7 @@ std::vector<Step> Fold::propose(const ptx::Module& module, const Context& contex
         return {};
     }
     ptx::Module copy = module.clone();
-    if (Folder(copy, static_cast<uint32_t>(entry - module.functions.data())).run() == 0) {
+    if (Folder(copy, static_cast<uint32_t>(entry - module.functions.data())).run({}) == 0) {
         *why = "nothing to fold";
         return {};
     }
@@ -446,13 +418,32 @@ std::vector<Step> Fold::propose(const ptx::Module& module, const Context& contex
 }
 
 Status Fold::apply(const Step& step, const Context& context, Applied& state) const {
-    TTT_CHECK_OK(only_knobs(step, {}));
+    TTT_CHECK_OK(only_knobs(step, {"divide", "ranges"}));
     if (!state.pinned) return make_error(Code::kUnsupported, "rounding is not pinned");
+    const ptx::Function& entry = *state.module.find(context.facts.entry);
+    Folder::Extent extent{has_knob(step, "divide"), {}};
+    if (has_knob(step, "ranges")) {
+        const ptx::KnownValues known{{}, true, true, context.facts.block, context.facts.grid};
+        if (!ptx::approx_risks(state.module, entry, known).empty()) {
+            return make_error(Code::kUnsupported,
+                              "an approximate operation may get a constant operand");
+        }
+        extent.ranges = {context.facts.grid, context.facts.block};
+    }
     uint32_t changes = 0;
-    for (uint32_t f : ptx::call_closure(state.module, *state.module.find(context.facts.entry))) {
-        changes += Folder(state.module, f).run();
+    bool used_sizes = false;
+    for (uint32_t f : ptx::call_closure(state.module, entry)) {
+        Folder folder(state.module, f);
+        changes += folder.run(extent);
+        used_sizes = used_sizes || folder.used_sizes();
     }
     if (changes == 0) return make_error(Code::kUnsupported, "nothing to fold");
+    if (used_sizes) {
+        Guard guard;
+        guard.grid = extent.ranges->grid;
+        guard.block = extent.ranges->block;
+        state.guard.merge(guard);
+    }
     state.notes.push_back(fmt::format("fold: {} changes", changes));
     return ok_status();
 }

@@ -99,7 +99,7 @@ class Specialiser {
     std::optional<std::set<uint32_t>> safe_cells(bool ntid, bool nctaid) const {
         std::set<uint32_t> chosen = cells();
         while (true) {
-            ptx::KnownValues known{chosen, ntid, nctaid, std::nullopt};
+            ptx::KnownValues known{chosen, ntid, nctaid, std::nullopt, std::nullopt};
             std::set<uint32_t> bad;
             bool by_flow = false;
             for (const ptx::ApproxRisk& risk : ptx::approx_risks(module_, entry_, known)) {

@@ -84,6 +84,29 @@ TEST(CheckStatic, NewKindsAreRejectedByName) {
     }
 }
 
+TEST(CheckStatic, WhatAnIntegerDivisionBecomesPassesOnlyWhereThereWasOne) {
+    const auto kernel = [](const std::string& middle) {
+        return parse(
+            ".visible .entry k(.param .u64 a){ .reg .b32 %r<4>; .reg .f32 %f<3>; .reg .b64 %d; "
+            "ld.param.u64 %d,[a]; ld.global.u32 %r1,[%d]; " +
+            middle + " st.global.u32 [%d],%r2; ret; }");
+    };
+    const char* steps =
+        "mul.hi.u32 %r2,%r1,5; sub.u32 %r3,%r1,%r2; shr.u32 %r3,%r3,1; neg.s32 %r2,%r3;";
+    const ptx::Module variant = kernel(steps);
+    EXPECT_EQ(check_static(kernel("div.u32 %r2,%r1,7;"), variant, "k").outcome, Outcome::kAccept);
+    EXPECT_EQ(check_static(kernel("mov.b32 %r2,%r1;"), variant, "k").outcome, Outcome::kReject);
+    // A floating division does not bring them, and an integer one brings no floating operation.
+    EXPECT_EQ(check_static(kernel("mov.b32 %f1,%r1; div.rn.f32 %f2,%f1,%f1; mov.b32 %r2,%f2;"),
+                           variant, "k")
+                  .outcome,
+              Outcome::kReject);
+    EXPECT_EQ(check_static(kernel("div.u32 %r2,%r1,7;"),
+                           kernel("mov.b32 %f1,%r1; add.rn.f32 %f2,%f1,%f1; mov.b32 %r2,%f2;"), "k")
+                  .outcome,
+              Outcome::kReject);
+}
+
 TEST(CheckStatic, MissingEntryIsRejected) {
     EXPECT_EQ(check_static(parse(kPlain), parse(".visible .entry other(){ ret; }"), "k").outcome,
               Outcome::kReject);

@@ -55,9 +55,9 @@ TEST(Pipeline, UnknownEntryAndDebugModulesAreErrors) {
 
 TEST(Pipeline, UnknownKnobsAreErrors) {
     const KernelCase kernel("(.param .u64 a){ ret; }");
-    for (const char* recipe :
-         {"registers(mx=48)", "registers", "registers(max=48x)", "registers(max)", "specialise",
-          "specialise(all)", "memory.nc(x)", "pin_rounding(rule=nonsense)", "pin_rounding(x)"}) {
+    for (const char* recipe : {"registers(mx=48)", "registers", "registers(max=48x)",
+                               "registers(max)", "specialise", "specialise(all)", "fold(all)",
+                               "memory.nc(x)", "pin_rounding(rule=nonsense)", "pin_rounding(x)"}) {
         EXPECT_FALSE(kernel.apply(recipe).ok()) << recipe;
     }
 }
@@ -213,6 +213,19 @@ TEST(Specialise, ScalarAddedToDataBeforeAnApproximationMayBeAConstant) {
         "st.global.f32 [%d],%f4; ret; }");
     EXPECT_FALSE(kernel.summary.params[1].reaches_approx);
     EXPECT_FALSE(contains(kernel.text("specialise(scalars)"), "ld.param.f32"));
+}
+
+TEST(Specialise, ScalarsThatMayAbsorbAnOperandStayParameters) {
+    // x % 1, x >> 32 and x | ~0 are constants whatever x is.
+    for (const char* op : {"rem.u32", "shr.u32", "or.b32", "max.u32", "mul.lo.u32"}) {
+        const KernelCase kernel(
+            "(.param .u64 a, .param .u32 n){ .reg .f32 %f<3>; .reg .b32 %r<4>; .reg .b64 %d; "
+            "ld.param.u64 %d,[a]; ld.param.u32 %r1,[n]; ld.global.u32 %r2,[%d]; " +
+            std::string(op) +
+            " %r3,%r2,%r1; cvt.rn.f32.u32 %f1,%r3; cos.approx.f32 %f2,%f1; "
+            "st.global.f32 [%d],%f2; ret; }");
+        expect_refused(kernel, "specialise(scalars)", "no scalar parameter is stable and safe");
+    }
 }
 
 TEST(Specialise, ConstantsChosenByControlFlowRefuseAll) {
