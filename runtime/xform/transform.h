@@ -17,6 +17,7 @@
 #include "ptx/summary.h"
 #include "xform/guard.h"
 #include "xform/recipe.h"
+#include "xform/variables.h"
 
 namespace ttt::xform {
 
@@ -51,6 +52,7 @@ struct Applied {
     uint32_t dynamic_shared = 0;
     CompileControls controls;
     bool pinned = false;  // rounding is explicit everywhere in the entry
+    std::vector<VariableCell> cells;  // to be filled when the variant is loaded
     std::vector<std::string> notes;
 };
 
