@@ -142,6 +142,11 @@ class Ladder {
 
 }  // namespace
 
+std::vector<Step> required_steps(const ptx::Module& module, const Context& context) {
+    std::string why;
+    return find_transform("bind_variables")->propose(module, context, &why);
+}
+
 std::vector<Recipe> candidates(const ptx::Module& module, const Context& context,
                                std::vector<Skipped>* skipped) {
     if (module.find(context.facts.entry) == nullptr) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/variable_cell.h"
 #include "ptx/ir.h"
 
 namespace ttt::xform {
@@ -27,12 +28,6 @@ struct VariablePlan {
 // defined elsewhere or of unknown size, and accesses that may reach both a variable and something
 // else in constant memory.
 VariablePlan plan_variables(const ptx::Module& module, const ptx::Function& entry);
-
-struct VariableCell {  // in a variant's module, to be filled with the variable's address at load
-    std::string cell, variable;
-    uint64_t bytes = 0;  // of the variable
-    friend bool operator==(const VariableCell&, const VariableCell&) = default;
-};
 
 // Replaces each variable of the plan by its cell: addresses become loads of the cell, accesses in
 // constant memory become accesses in global memory. Precondition: plan.why is empty and the plan is
