@@ -20,8 +20,8 @@ struct Region {            // one allocation or module variable that the launch 
     uint64_t post_offset = kNoBytes;  // kNoBytes: the launch cannot write it
     bool read = true, written = false;
     std::vector<uint32_t> pointers;  // offsets in the parameter buffer of pointers into this region
-    std::string
-        variable;  // name of the module variable that it is; then no pointers, never written
+    // Name of the module variable that it is; then no pointers, never written.
+    std::string variable{};
 };
 
 struct Launch {
