@@ -22,7 +22,7 @@
 
 namespace ttt::ipc {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 inline constexpr size_t kMaxMessageBytes = size_t{64} << 20;
 
 struct Received {

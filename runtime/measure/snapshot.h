@@ -13,13 +13,15 @@ namespace ttt::measure {
 
 inline constexpr uint64_t kNoBytes = ~uint64_t{0};
 
-struct Region {            // one allocation the launch can reach
+struct Region {            // one allocation or module variable that the launch can reach
     uint64_t address = 0;  // device address in the program (start of the recorded bytes)
     uint64_t bytes = 0;
     uint64_t pre_offset = 0;          // in the arena
     uint64_t post_offset = kNoBytes;  // kNoBytes: the launch cannot write it
     bool read = true, written = false;
     std::vector<uint32_t> pointers;  // offsets in the parameter buffer of pointers into this region
+    // Name of the module variable that it is; then no pointers, never written.
+    std::string variable{};
 };
 
 struct Launch {

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "ptx/module_variables.h"
 #include "ptx/reaching.h"
 
 namespace ttt::ptx {
@@ -245,6 +246,10 @@ class FlowBuilder {
         }
         if (space == Space::kShared) return memory_value(shared_memory_);
         if (space == Space::kLocal) return memory_value(local_memory_);
+        // A cell holds the address of a variable of the program's.
+        if (space == Space::kConst && address.sym != kNoSym && address.value == 0 && bytes == 8 &&
+            is_cell(module_.at(address.sym)))
+            return symbol_value(address.sym);
         const Value base = operand_value(address);
         Value out;
         bool other = base.bases.empty();

@@ -65,6 +65,11 @@ class LoadedModule {
     virtual const Module& module() const = 0;
 };
 
+// Sets the first bytes of a module's variable, as the host does through its address. kNotFound when
+// the module has no such variable, kInvalidArgument when it is shorter.
+Status set_variable(const LoadedModule& module, const AddressSpace& space, std::string_view name,
+                    std::span<const std::byte> bytes);
+
 // Where a multiprocessor executes an instruction.
 enum class Unit : uint8_t {
     kNone,     // nothing is left of it in the machine code

@@ -105,4 +105,20 @@ Result<std::unique_ptr<LoadedModule>> LoadedModule::load(const Module& module, A
     return std::unique_ptr<LoadedModule>(std::move(placed));
 }
 
+Status set_variable(const LoadedModule& module, const AddressSpace& space, std::string_view name,
+                    std::span<const std::byte> bytes) {
+    for (const LoadedModule::Global& g : module.globals()) {
+        if (g.name != name) continue;
+        const AddressSpace::Allocation* a = space.find(g.address, g.bytes);
+        if (a == nullptr) break;
+        if (bytes.size() > g.bytes)
+            return make_error(
+                Code::kInvalidArgument,
+                fmt::format("variable {} has {} bytes, not {}", name, g.bytes, bytes.size()));
+        std::copy(bytes.begin(), bytes.end(), a->host + (g.address - a->base));
+        return ok_status();
+    }
+    return make_error(Code::kNotFound, fmt::format("the module has no variable {}", name));
+}
+
 }  // namespace ttt::ptx

@@ -219,7 +219,10 @@ class Summariser {
             const Source& s = flow_.sources()[l];
             if (s.kind == Source::Kind::kParam && found.contains(s.offset))
                 out_.pointer_value_leaks = true;
-            if (s.kind == Source::Kind::kVariable) out_.pointer_value_leaks = true;
+            if (s.kind != Source::Kind::kVariable) continue;
+            out_.pointer_value_leaks = true;
+            refuse(fmt::format("the address of the module variable {} is used as data",
+                               module_.at(s.sym).name));
         }
     }
 

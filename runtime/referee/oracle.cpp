@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "ptx/module_variables.h"
 #include "referee/referee.h"
 
 namespace ttt::referee {
@@ -53,12 +54,31 @@ class Memory {
                                  : r.address);
             top_ = std::max(top_, bases_[i] + r.bytes);
             if (r.bytes == 0) continue;
-            TTT_CHECK_OK(space_.add({bases_[i], r.bytes, bytes_[i].data(), true, true}));
+            // No launch writes a module variable.
+            TTT_CHECK_OK(
+                space_.add({bases_[i], r.bytes, bytes_[i].data(), true, r.variable.empty()}));
         }
         params_ = measure::relocate(input_.snapshot->launch, regions, bases_);
         return ok_status();
     }
 
+    // Leads the module's cells to the recorded variables; a module that has the variables itself
+    // gets their bytes.
+    Status set_variables(const ptx::LoadedModule& module) {
+        const auto& regions = input_.snapshot->regions;
+        for (size_t i = 0; i < regions.size(); ++i) {
+            if (regions[i].variable.empty()) continue;
+            const auto address = std::as_bytes(std::span(&bases_[i], 1));
+            if (ptx::set_variable(module, space_, ptx::cell_name(regions[i].variable), address)
+                    .ok())
+                continue;
+            const Status set =
+                ptx::set_variable(module, space_, regions[i].variable, input_.pre[i]);
+            // What the kernel does not reach has been cut away.
+            if (!set.ok() && set.error().code != Code::kNotFound) return set;
+        }
+        return ok_status();
+    }
     AddressSpace& space() { return space_; }
     const AddressSpace& space() const { return space_; }
     const std::vector<std::byte>& params() const { return params_; }
@@ -126,6 +146,8 @@ class Oracle {
         if (Status built = memory_.build(); !built.ok()) return unknown(built.error().str());
         auto loaded = ptx::LoadedModule::load(*input_.module, memory_.space(), memory_.free_base());
         if (!loaded.ok()) return unknown("the interpreter cannot load it: " + loaded.error().str());
+        if (const Status s = memory_.set_variables(**loaded); !s.ok())
+            return unknown(s.error().str());
         auto program = ptx::Program::decode(**loaded, input_.entry);
         if (!program.ok())
             return unknown("the interpreter cannot run it: " + program.error().str());
@@ -239,6 +261,15 @@ class Oracle {
     bool verdict_has_footprint_ = false;
 };
 
+// Itself, or what its cell leads to; what nobody can change is as the module says.
+bool is_recorded(const measure::Snapshot& snapshot, std::string_view name) {
+    if (ptx::is_compilers_own(name)) return true;
+    const std::string_view behind = ptx::cell_variable(name);
+    return std::ranges::any_of(snapshot.regions, [&](const measure::Region& r) {
+        return !r.variable.empty() && (r.variable == name || r.variable == behind);
+    });
+}
+
 }  // namespace
 
 Verdict check_oracle(const OracleInput& input, Footprint* footprint) {
@@ -248,9 +279,11 @@ Verdict check_oracle(const OracleInput& input, Footprint* footprint) {
     const ptx::KernelSummary summary = ptx::summarise(*input.module, *entry);
     if (!summary.ineligible_reason.empty()) return unknown(summary.ineligible_reason);
     if (!input.pinned && summary.float_unrounded) return unknown("rounding is not pinned");
-    if (!summary.globals_read.empty() || !summary.globals_written.empty()) {
-        return unknown("it uses module variables, whose contents are not recorded");
-    }
+    if (!summary.globals_written.empty()) return unknown("it writes module variables");
+    for (const std::string& name : summary.globals_read)
+        if (!is_recorded(*input.snapshot, name))
+            return unknown(
+                fmt::format("the contents of the module variable {} are not recorded", name));
     return Oracle(input, summary).run(footprint);
 }
 

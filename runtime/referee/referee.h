@@ -41,7 +41,7 @@ struct Verdict {
 };
 
 // Static gate: opcode kinds, atomics, calls, globals of `variant` are a subset of those of
-// `original`.
+// `original`; the program's module variables are reached through address cells only.
 Verdict check_static(const ptx::Module& original, const ptx::Module& variant,
                      std::string_view entry);
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ptx/dataflow.h"
+#include "ptx/module_variables.h"
 #include "referee/referee.h"
 
 namespace ttt::referee {
@@ -32,6 +33,9 @@ class Kinds {
     const std::set<std::string>& all() const { return all_; }
     bool unrounded() const { return unrounded_; }
     bool divides() const { return divides_; }  // integers
+    bool cells() const { return cells_; }
+    // A variable of the program's that the module has a copy of; empty when there is none.
+    const std::string& own() const { return own_; }
 
   private:
     static bool integers_only(const Stmt& stmt) {
@@ -94,13 +98,22 @@ class Kinds {
         if (symbol.kind == ptx::Symbol::Kind::kFunction)
             all_.insert("function " + std::string(symbol.name));
         const bool global = symbol.function == 0xFFFFFFFFu;
-        if (symbol.kind == ptx::Symbol::Kind::kVariable && global)
-            all_.insert("variable " + std::string(symbol.name));
+        if (symbol.kind != ptx::Symbol::Kind::kVariable || !global) return;
+        if (ptx::is_cell(symbol)) {
+            cells_ = true;
+            all_.insert("variable " + std::string(ptx::cell_variable(symbol.name)));
+            return;
+        }
+        all_.insert("variable " + std::string(symbol.name));
+        const bool memory =
+            symbol.space == ptx::Space::kGlobal || symbol.space == ptx::Space::kConst;
+        if (memory && !ptx::is_compilers_own(symbol.name)) own_ = symbol.name;
     }
 
     const ptx::Module& module_;
     std::set<std::string> all_;
-    bool unrounded_ = false, divides_ = false;
+    bool unrounded_ = false, divides_ = false, cells_ = false;
+    std::string own_;
 };
 
 }  // namespace
@@ -119,6 +132,12 @@ Verdict check_static(const ptx::Module& original, const ptx::Module& variant,
     // Constants need mov; pinned rounding needs fma, and neg for differences.
     std::set<std::string> allowed = {"mov"};
     if (old_kinds.unrounded()) allowed.insert({"fma", "neg"});
+    // Address cells are loaded, and what they lead to is read in global memory.
+    if (new_kinds.cells()) allowed.insert({"ld.const", "ld.global", "add"});
+    if (!new_kinds.own().empty())
+        return {Outcome::kReject, Gate::kStatic,
+                fmt::format("the variant has a copy of its own of the module variable {}",
+                            new_kinds.own())};
     for (const std::string& kind : new_kinds.all()) {
         if (old_kinds.all().contains(kind) || allowed.contains(kind)) continue;
         return {Outcome::kReject, Gate::kStatic,

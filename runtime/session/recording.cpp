@@ -52,6 +52,10 @@ const char* fit(Shared& s, const Function* f, const SnapshotJob& job,
             return "a scalar that was constant changed";
     }
     for (size_t r = 0; r < job.regions.size(); ++r) {
+        if (!job.regions[r].variable.empty()) {  // lies in the module that is being launched
+            addresses[r] = job.regions[r].address;
+            continue;
+        }
         uint64_t delta = 0;
         for (size_t k = 0; k < job.pointers[r].size(); ++k) {
             const uint32_t at = job.pointers[r][k].offset;

@@ -42,6 +42,12 @@ struct SnapshotJob {
     // a launching thread may walk the list while our thread changes it.
     std::atomic<SnapshotJob*> next{nullptr};
 
+    bool reads_variables() const {
+        for (const measure::Region& r : regions)
+            if (!r.variable.empty()) return true;
+        return false;
+    }
+
     // Written by the launching thread, read by ours once kTaken or kFailed.
     std::vector<std::byte> params;
     std::vector<uint64_t> addresses;  // per region, of the recorded launch

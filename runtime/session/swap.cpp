@@ -56,12 +56,15 @@ bool Trials::publish(Trial& t, Variant& v, DispatchMode mode, std::string* probl
         return true;
     }
     {
-        const DriverSection section(shared_, t.context->context, nullptr);
+        const Module* module = t.site->kernel->module;
+        const DriverSection section(shared_, t.context->context,
+                                    module != nullptr ? module->handle : nullptr);
         if (!section.ok()) {
             *problem = "the context is gone";
             return false;
         }
-        const Status loaded = load(t, v);
+        Status loaded = load(t, v);
+        if (loaded.ok()) loaded = lead_to_program(t, v);
         if (!loaded.ok()) {
             *problem = loaded.error().message;
             return false;

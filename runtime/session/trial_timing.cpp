@@ -130,14 +130,20 @@ bool Trials::time_some(Trial& t, Action& a, std::chrono::steady_clock::time_poin
             return false;  // renewed in a moment
         const Status loaded = load(t, v);
         if (!loaded.ok()) return report(loaded.error().message);
+        CUfunction baseline = t.function->handle;
+        if (t.job->reads_variables()) {
+            const Status led = lead_to_copy(t, v);
+            if (!led.ok()) return report(led.error().message);
+            baseline = t.copy->function;
+        }
         // Alternating order: whoever comes second finds the caches warmer.
         measure::Pair pair{};
         for (int side = 0; side < 2; ++side) {
             const bool run_variant = (side == 1) != (a.pairs.size() % 2 == 1);
             auto ns = run_variant
                           ? time_once(t, v.function, v.grid, v.block, v.shared, params, batch)
-                          : time_once(t, t.function->handle, t.job->grid, t.job->block,
-                                      t.job->shared, params, batch);
+                          : time_once(t, baseline, t.job->grid, t.job->block, t.job->shared, params,
+                                      batch);
             if (!ns.ok()) return report(ns.error().message);
             (run_variant ? pair.variant_ns : pair.original_ns) = *ns;
         }

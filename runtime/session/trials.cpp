@@ -28,6 +28,22 @@ std::string_view text(const flatbuffers::String* s) {
     return s != nullptr ? s->string_view() : std::string_view();
 }
 
+CUresult load_image(const Driver& d, Variant& v) {
+    CUjit_option options[2];
+    void* values[2];
+    unsigned n = 0;
+    const auto option = [&](CUjit_option name, int value) {
+        if (value < 0 || (name == CU_JIT_MAX_REGISTERS && value == 0)) return;
+        options[n] = name;
+        values[n++] = reinterpret_cast<void*>(static_cast<intptr_t>(value));
+    };
+    option(CU_JIT_MAX_REGISTERS, v.max_registers);
+    option(CU_JIT_OPTIMIZATION_LEVEL, v.opt_level);
+    if (n == 0) return d.cuModuleLoadData(&v.module, v.image.data());
+    if (d.cuModuleLoadDataEx == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    return d.cuModuleLoadDataEx(&v.module, v.image.data(), n, options, values);
+}
+
 }  // namespace
 
 Trial* Trials::trial(uint64_t site) {
@@ -55,6 +71,7 @@ void Trials::fail(uint64_t site, std::string_view reason) {
 void Trials::handle(const ipc::Message& m, int fd) {
     if (const auto* p = m.payload_as_SnapshotRequest()) return on_snapshot(*p);
     if (const auto* p = m.payload_as_VariantDef()) return on_variant(*p, fd);
+    if (const auto* p = m.payload_as_OriginalCopy()) return on_original(*p, fd);
     if (const auto* p = m.payload_as_TimeRequest())
         return actions_.push_back({What::kTime,
                                    p->site_id(),
@@ -128,7 +145,11 @@ void Trials::on_snapshot(const ipc::SnapshotRequest& m) {
             if (f.param < job->must_equal.size())
                 job->must_equal[f.param] = 0;  // pointers may move
         }
-        if (region.bytes == 0 || fields.empty())
+        region.variable = std::string(text(r->variable()));
+        if (region.variable.find('\0') != std::string::npos ||
+            (!region.variable.empty() && (region.written || !fields.empty())))
+            return fail(site->id, "a module variable of an impossible kind");
+        if (region.bytes == 0 || (fields.empty() && region.variable.empty()))
             return fail(site->id, "a region without bytes or pointer");
         job->regions.push_back(std::move(region));
         job->pointers.push_back(std::move(fields));
@@ -144,8 +165,17 @@ void Trials::on_snapshot(const ipc::SnapshotRequest& m) {
 // A second snapshot of a site takes the first one's place, and its memory.
 bool Trials::prepare(Trial& t) {
     if (t.job != nullptr && !try_release(t)) return false;
+    if (t.wanted->reads_variables() && awaits_renewal(t)) return false;
     t.job = std::exchange(t.wanted, nullptr);
     SnapshotJob& job = *t.job;
+    auto give_up = [&](std::string_view why) {
+        job.state.store(JobState::kWithdrawn);
+        t.job = nullptr;
+        fail(t.site->id, why);
+        return true;
+    };
+    if (job.reads_variables())
+        if (const Status s = find_variables(t, job); !s.ok()) return give_up(s.error().message);
     uint64_t cursor = 0;
     for (auto& r : job.regions) {
         r.pre_offset = place_in_arena(&cursor, r.address, r.bytes);
@@ -153,12 +183,6 @@ bool Trials::prepare(Trial& t) {
     }
     cursor = place_copies(t, job, cursor);
     cursor = std::max<uint64_t>(cursor, kAlign);
-    auto give_up = [&](std::string_view why) {
-        job.state.store(JobState::kWithdrawn);
-        t.job = nullptr;
-        fail(t.site->id, why);
-        return true;
-    };
     if (starved_) return give_up(kStarved);
     if (arena_bytes_ + cursor > cap(*t.context))
         return give_up("the snapshot does not fit under the arena cap");
@@ -269,9 +293,9 @@ void Trials::send_ready(Trial& t, double original_ns) {
     std::vector<flatbuffers::Offset<ipc::RegionRecord>> regions;
     for (size_t i = 0; i < job.regions.size(); ++i) {
         const measure::Region& r = job.regions[i];
-        regions.push_back(ipc::CreateRegionRecord(b, job.addresses[i], r.bytes, r.pre_offset,
-                                                  r.post_offset, r.read, r.written,
-                                                  b.CreateVector(r.pointers)));
+        regions.push_back(ipc::CreateRegionRecord(
+            b, job.addresses[i], r.bytes, r.pre_offset, r.post_offset, r.read, r.written,
+            b.CreateVector(r.pointers), r.variable.empty() ? 0 : b.CreateString(r.variable)));
     }
     auto region_vector = b.CreateVector(regions);
     auto params =
@@ -303,6 +327,11 @@ void Trials::on_variant(const ipc::VariantDef& m, int fd) {
         v.image = std::move(*bytes);
         v.image.push_back(std::byte{0});  // PTX text ends with NUL; a cubin does not mind
     }
+    for (size_t i = 0; m.cells() != nullptr && i < m.cells()->size(); ++i) {
+        const auto* c = m.cells()->Get(static_cast<uint32_t>(i));
+        v.cells.push_back(
+            {std::string(text(c->cell())), std::string(text(c->variable())), c->bytes()});
+    }
     v.prepared = std::make_unique<Dispatch>();
     Dispatch& d = *v.prepared;
     d.site_id = m.site_id();
@@ -327,7 +356,7 @@ Status Trials::load(Trial& t, Variant& v) {
         v.function = nullptr;
         return make_error(Code::kDriver, v.refused);
     };
-    if (const CUresult r = d.cuModuleLoadData(&v.module, v.image.data()); r != CUDA_SUCCESS) {
+    if (const CUresult r = load_image(d, v); r != CUDA_SUCCESS) {
         v.module = nullptr;
         return refuse(
             fmt::format("the driver did not load the module (error {})", static_cast<int>(r)));
@@ -394,6 +423,7 @@ bool Trials::run(Action& a, std::chrono::steady_clock::time_point until) {
             link_.timing(a.site, a.variant, {}, {}, "no snapshot");
             return true;
         case What::kSwap:
+            if (awaits_renewal(*t)) return false;
             swap(*t, a);
             return true;
         case What::kDrop:
@@ -439,6 +469,9 @@ bool Trials::try_release(Trial& t) {
     for (auto& [id, v] : t.variants)
         if (v.published == nullptr && v.module != nullptr && section.ok())
             shared_.driver.cuModuleUnload(v.module);
+    if (t.copy != nullptr && t.copy->module != nullptr && section.ok())
+        shared_.driver.cuModuleUnload(t.copy->module);
+    t.copy = nullptr;
     std::erase_if(t.variants, [](const auto& v) { return v.second.published == nullptr; });
     return true;
 }
@@ -503,6 +536,7 @@ void Trials::context_gone(CUcontext context) {
         std::erase(recording_, t.get());
         t->wanted = nullptr;
         t->variants.clear();
+        t->copy = nullptr;
         arena_bytes_ -= t->arena.bytes;
         t->arena = Arena{};  // the driver freed the rest with the context
         t->job = nullptr;

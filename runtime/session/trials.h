@@ -18,6 +18,7 @@
 #include "session/sites.h"
 #include "session/snapshot_job.h"
 #include "session/tuner_link.h"
+#include "session/variables.h"
 
 namespace ttt::session {
 
@@ -30,6 +31,11 @@ struct Variant {
     uint32_t shared = 0;
     CUmodule module = nullptr;
     CUfunction function = nullptr;
+    int max_registers = -1, opt_level = -1;  // for the driver's own compiler; negative: its default
+    // Cells for the variables the kernel reads, and whose they lead to now.
+    std::vector<VariableCell> cells;
+    enum class LeadsTo : uint8_t { kNothing, kCopy, kProgram };
+    LeadsTo leads_to = LeadsTo::kNothing;
     std::string refused;                  // why it could not be loaded
     std::unique_ptr<Dispatch> prepared;   // guard compiled, not published
     const Dispatch* published = nullptr;  // lives for ever
@@ -53,6 +59,10 @@ struct Trial {
     // timed together must each find the recorded bytes.
     std::vector<std::vector<uint64_t>> work;
     std::map<uint64_t, Variant> variants;
+    // The program's module once more, where the kernel reads module variables: the program may
+    // change its own at any moment, and with them which bytes a launch touches, but timed launches
+    // run on copies of the recorded buffers.
+    std::unique_ptr<Variant> copy;
 };
 
 class Trials {
@@ -102,6 +112,7 @@ class Trials {
     // requests
     void on_snapshot(const ipc::SnapshotRequest& m);
     void on_variant(const ipc::VariantDef& m, int fd);
+    void on_original(const ipc::OriginalCopy& m, int fd);
     void on_done(const ipc::SiteDone& m);
     void on_rollback(const ipc::Rollback& m);
     // actions: true when finished
@@ -122,6 +133,14 @@ class Trials {
     double cost(const Action& a);
     Status load(Trial& t, Variant& v);
     void mirror(const Kernel& k, const Variant& v);
+    // Module variables (trial_variables.cpp); in a driver section of the trial's context and the
+    // kernel's module.
+    Status find_variables(const Trial& t, SnapshotJob& job);
+    Status lead_to_program(Trial& t, Variant& v);
+    // Fills the copy's variables with the recorded bytes and leads the variant's cells to them.
+    Status lead_to_copy(Trial& t, Variant& v);
+    // The program is unloading modules: handles may be gone until our thread has seen it.
+    bool awaits_renewal(const Trial& t) const;
     Result<double> time_once(Trial& t, CUfunction f, const Dim3& grid, const Dim3& block,
                              uint32_t shared, const std::vector<std::vector<std::byte>>& params,
                              uint32_t batch);

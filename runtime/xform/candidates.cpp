@@ -17,9 +17,14 @@ class Ladder {
         : module_(module), context_(context), skipped_(skipped) {}
 
     std::vector<Recipe> run() {
+        if (!bind()) return {};
         const std::vector<Step> registers = propose("registers");
         const bool pinnable = pin();
-        for (const Step& step : registers) add({step});
+        if (!pinnable && bound_) {  // bound text may fuse in other places
+            skip("all", "it reads module variables, and rounding cannot be pinned");
+            return {};
+        }
+        for (const Step& step : registers) bound_ ? add_pinned({step}) : add({step});
         if (!pinnable) {
             for (const char* name : {"specialise", "memory.nc"})
                 skip(name, "rounding cannot be pinned");
@@ -54,13 +59,23 @@ class Ladder {
         if (skipped_ != nullptr) skipped_->push_back({std::string(name), std::string(why)});
     }
 
+    // False when the kernel's module variables cannot be bound. The step is where every recipe
+    // starts.
+    bool bind() {
+        const auto plan = plan_variables(module_, *module_.find(context_.facts.entry));
+        if (plan.why.empty() && plan.variables.empty()) return true;
+        prefix_ = propose("bind_variables");
+        bound_ = !prefix_.empty();
+        return bound_;
+    }
+
     // True when recipes beyond `registers` are allowed; remembers the step they start with.
     bool pin() {
         std::string why;
         const std::vector<Step> steps =
             find_transform("pin_rounding")->propose(module_, context_, &why);
         if (!steps.empty()) {
-            prefix_ = steps;
+            prefix_.insert(prefix_.end(), steps.begin(), steps.end());
             return true;
         }
         skip("pin_rounding", why);
@@ -79,7 +94,7 @@ class Ladder {
     void with_block_size(const std::vector<Step>& registers, std::vector<Step> head) {
         const auto sized = std::find_if(registers.begin(), registers.end(),
                                         [](const Step& s) { return s.knobs.contains("reqntid"); });
-        const bool pinned = !head.empty();
+        const bool pinned = !head.empty() || bound_;
         head.emplace_back();
         const auto emit = [&](const Step& last) {
             head.back() = last;
@@ -139,11 +154,17 @@ class Ladder {
     const Context& context_;
     std::vector<Skipped>* skipped_;
     std::vector<Step> prefix_;
+    bool bound_ = false;  // recipes begin with bind_variables
     std::set<std::string> seen_;
     std::vector<Recipe> out_;
 };
 
 }  // namespace
+
+std::vector<Step> required_steps(const ptx::Module& module, const Context& context) {
+    std::string why;
+    return find_transform("bind_variables")->propose(module, context, &why);
+}
 
 std::vector<Recipe> candidates(const ptx::Module& module, const Context& context,
                                std::vector<Skipped>* skipped) {

@@ -6,6 +6,7 @@
 #include "xform/closure.h"
 #include "xform/pinning.h"
 #include "xform/transform.h"
+#include "xform/transforms/bind_variables.h"
 #include "xform/transforms/fold.h"
 #include "xform/transforms/memory_nc.h"
 #include "xform/transforms/pin_rounding.h"

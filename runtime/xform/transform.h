@@ -17,6 +17,7 @@
 #include "ptx/summary.h"
 #include "xform/guard.h"
 #include "xform/recipe.h"
+#include "xform/variables.h"
 
 namespace ttt::xform {
 
@@ -50,7 +51,8 @@ struct Applied {
     Dim3 grid, block;  // of the variant's launch
     uint32_t dynamic_shared = 0;
     CompileControls controls;
-    bool pinned = false;  // rounding is explicit everywhere in the entry
+    bool pinned = false;              // rounding is explicit everywhere in the entry
+    std::vector<VariableCell> cells;  // to be filled when the variant is loaded
     std::vector<std::string> notes;
 };
 
@@ -73,6 +75,10 @@ const Transform* find_transform(std::string_view name);
 // Pure: the module with only `facts.entry` and what it needs, transformed step by step, verified
 // after each step (the culprit is named). The same recipe and module always give the same text.
 Result<Applied> apply(const Recipe& recipe, const ptx::Module& module, const Context& context);
+
+// The steps that every recipe of the kernel must begin with: bind_variables where it names module
+// variables, otherwise none.
+std::vector<Step> required_steps(const ptx::Module& module, const Context& context);
 
 // Every recipe to try for one kernel in this "try all" search, cheapest first; `skipped`
 // explains the rest.

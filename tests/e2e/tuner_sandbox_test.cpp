@@ -181,6 +181,116 @@ TEST_P(Sandbox, ArenaSmallerThanAnnouncedIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Compare, Sandbox, testing::Values("host", "device"),
                          [](const auto& which) { return std::string(which.param); });
 
+// c = a + scale * b with `scale` in constant memory, recorded as 2.
+class SandboxVariables : public Sandbox {
+  protected:
+    static std::string with_variable(const std::string& declaration, const std::string& load) {
+        std::string text = k::vecadd("    ld.param.u64 %rd7, [p_c];\n" + load +
+                                     "\n    fma.rn.f32 %f3, %f2, %f4, %f1;\n"
+                                     "    st.global.f32 [%rd6], %f3;");
+        return text.insert(text.find(".visible .entry"), declaration + "\n");
+    }
+    static std::string original() {
+        return with_variable(".visible .const .align 4 .f32 scale = 0f40A00000;",
+                             "    ld.const.f32 %f4, [scale];");
+    }
+    static std::string bound(const std::string& use) {
+        return with_variable(".visible .const .align 8 .u64 ttt_at_scale;",
+                             "    ld.const.u64 %rd8, [ttt_at_scale];\n" + use);
+    }
+    static sandbox::Binding binding() { return {1, {{"ttt_at_scale", "scale", 4}}}; }
+
+    void SetUp() override {
+        Sandbox::SetUp();
+        std::vector<std::byte> arena = k::arena_bytes();
+        const auto a = k::values(1), b = k::values(2);
+        const float scale = 2;
+        for (uint32_t i = 0; i < k::kCount; ++i) {
+            const float c = a[i] + scale * b[i];
+            std::memcpy(arena.data() + 3 * k::kBytes + i * 4, &c, 4);
+        }
+        arena.resize(arena.size() + 4);
+        std::memcpy(arena.data() + 4 * k::kBytes, &scale, 4);
+        measure::Region r;
+        r.address = 0x20000004;
+        r.bytes = 4;
+        r.pre_offset = 4 * k::kBytes;
+        r.variable = "scale";
+        recorded_.id = 2;
+        recorded_.snapshot.regions.push_back(r);
+        recorded_.snapshot.arena_bytes += 4;
+        auto fd = ipc::make_memfd("arena", arena);
+        ASSERT_TRUE(fd.ok());
+        recorded_.arena = std::make_shared<ArenaFd>(std::move(*fd));
+        link_.use(&recorded_);
+        load(1, original());
+    }
+    void load_bound(uint64_t id, const std::string& ptx) {
+        auto r = link_.load(id, std::as_bytes(std::span(ptx)), "vecadd", -1, -1, binding());
+        ASSERT_TRUE(r.ok()) << r.error().str();
+    }
+};
+
+TEST_P(SandboxVariables, TheOriginalFindsTheRecordedContents) {
+    const ReplayResult r = run(request(1));
+    EXPECT_TRUE(r.ok) << r.gate << ": " << r.evidence;
+}
+
+TEST_P(SandboxVariables, AVariantReadsTheOriginalsStorage) {
+    load_bound(2, bound("    ld.global.nc.f32 %f4, [%rd8];"));
+    ReplayRequest q = request(2);
+    q.repeats = 3;
+    ReplayResult r = run(q);
+    EXPECT_TRUE(r.ok) << r.gate << ": " << r.evidence;
+    q = request(2, 1);
+    q.poison = 0xFF;
+    r = run(q);
+    EXPECT_TRUE(r.ok) << r.gate << ": " << r.evidence;
+    // Another module with a variable of its own of that name is given the contents too.
+    load(3, original());
+    EXPECT_TRUE(run(request(3)).ok);
+    load_bound(4, bound("    ld.global.nc.f32 %f4, [%rd8];\n    add.rn.f32 %f4, %f4, %f4;"));
+    EXPECT_EQ(run(request(4)).gate, "bits");
+}
+
+TEST_P(SandboxVariables, ChangingAVariableIsCaught) {
+    load_bound(2, bound("    ld.global.f32 %f4, [%rd8];\n    st.global.f32 [%rd8], %f1;"));
+    const ReplayResult r = run(request(2));
+    EXPECT_FALSE(r.ok);
+    EXPECT_NE(r.gate, "driver") << r.evidence;
+    // One thread writes the variable when all have read it: only the variable itself shows it.
+    load_bound(3, bound("    ld.global.f32 %f4, [%rd8];\n    setp.ne.s32 %p2, %r5, 999;\n"
+                        "    @%p2 bra KEEP;\n    st.global.f32 [%rd8], %f1;\nKEEP:"));
+    EXPECT_FALSE(run(request(3)).ok);
+}
+
+TEST_P(SandboxVariables, CellsThatCannotBeFilledAreRefused) {
+    const std::string ptx = bound("    ld.global.nc.f32 %f4, [%rd8];");
+    const auto error = [&](const sandbox::Binding& b) {
+        auto r = link_.load(2, std::as_bytes(std::span(ptx)), "vecadd", -1, -1, b);
+        return r.ok() ? std::string() : r.error().str();
+    };
+    EXPECT_NE(error({1, {{"ttt_at_none", "scale", 4}}}).find("no module variable ttt_at_none"),
+              std::string::npos);
+    EXPECT_NE(error({1, {{"ttt_at_scale", "none", 4}}}).find("no module variable none"),
+              std::string::npos);
+    EXPECT_NE(error({1, {{"ttt_at_scale", "scale", 8}}}).find("has 4 bytes, not 8"),
+              std::string::npos);
+    EXPECT_NE(error({9, {{"ttt_at_scale", "scale", 4}}}), "");
+    EXPECT_EQ(error(binding()), "");
+}
+
+TEST_P(SandboxVariables, ANewSandboxLoadsTheOriginalFirst) {
+    load_bound(2, bound("    ld.global.nc.f32 %f4, [%rd8];"));
+    load_bound(3, bound("    mov.u64 %rd9, 64;\n    ld.global.f32 %f4, [%rd9];"));
+    EXPECT_EQ(run(request(3)).gate, "fault");
+    const ReplayResult r = run(request(2));
+    EXPECT_TRUE(r.ok) << r.gate << ": " << r.evidence;
+}
+
+INSTANTIATE_TEST_SUITE_P(Compare, SandboxVariables, testing::Values("host", "device"),
+                         [](const auto& p) { return std::string(p.param); });
+
 TEST(SandboxCompare, DeviceAndHostGiveTheSameEvidence) {
     ::setenv("LD_LIBRARY_PATH", TTT_EMULATOR_DIR, 1);
     Recorded recorded;

@@ -44,6 +44,10 @@ Result<std::unique_ptr<SpecRun>> SpecRun::make(const std::string& ptx,
     if (entry == nullptr) return make_error(Code::kNotFound, "no entry " + spec.entry);
     TTT_TRY(run->params_, spec::pack_params(run->module_, *entry, spec, pointers));
     TTT_TRY(run->loaded_, ptx::LoadedModule::load(run->module_, run->space_, kModuleAddress));
+    for (const auto& [name, contents] : spec.variables) {
+        TTT_TRY(const auto bytes, spec::materialise(contents));
+        TTT_CHECK_OK(ptx::set_variable(*run->loaded_, run->space_, name, bytes));
+    }
     TTT_TRY(run->program_, ptx::Program::decode(*run->loaded_, spec.entry));
     return run;
 }

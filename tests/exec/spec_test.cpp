@@ -21,7 +21,8 @@ std::string with_args(const std::string& args) {
 TEST(LaunchSpec, ReadsEverything) {
     auto spec = parse(R"({"entry":"k","grid":[2,3],"block":[32,1,1],"shared":16,"args":[
         {"buffer":{"bytes":8,"hex":"00ff"}},{"u8":255},{"s16":-2},{"u64":18446744073709551615},{"s64":-9223372036854775808},
-        {"f16":1.5},{"bf16":-2},{"f32":0.1},{"f64":0.1},{"bytes":"0102"}]})");
+        {"f16":1.5},{"bf16":-2},{"f32":0.1},{"f64":0.1},{"bytes":"0102"}],
+        "variables":{"taps":{"bytes":4,"hex":"0102"}}})");
     ASSERT_TRUE(spec.ok()) << spec.error().str();
     EXPECT_EQ(spec->entry, "k");
     EXPECT_EQ(spec->grid, (Dim3{2, 3, 1}));
@@ -31,8 +32,13 @@ TEST(LaunchSpec, ReadsEverything) {
     ASSERT_EQ(spec->args.size(), 10u);
     for (size_t i = 0; i < 10; ++i) EXPECT_EQ(to_hex(spec->args[i].data), hex[i]) << i;
     EXPECT_EQ(to_hex(*materialise(spec->args[0])), "00ff000000000000");
+    ASSERT_EQ(spec->variables.size(), 1u);
+    EXPECT_EQ(spec->variables[0].first, "taps");
+    EXPECT_EQ(to_hex(*materialise(spec->variables[0].second)), "01020000");
     auto again = parse(to_json(*spec));
     ASSERT_TRUE(again.ok()) << again.error().str();
+    ASSERT_EQ(again->variables.size(), 1u);
+    EXPECT_EQ(again->variables[0].second.data, spec->variables[0].second.data);
     for (size_t i = 0; i < 10; ++i) EXPECT_EQ(again->args[i].data, spec->args[i].data) << i;
 }
 
@@ -47,6 +53,9 @@ TEST(LaunchSpec, ErrorsNameTheKey) {
         {R"({"entry":"k","grid":[1],"block":[1],"shraed":1})", "\"shraed\""},
         {R"({"entry":"k","grid":[1],"block":[1],"shared":-1})", "\"shared\""},
         {R"({"entry":"k","grid":[1],"block":[1],"args":{}})", "\"args\""},
+        {R"({"entry":"k","grid":[1],"block":[1],"variables":[]})", "\"variables\""},
+        {R"({"entry":"k","grid":[1],"block":[1],"variables":{"v":{}}})", "variables.v.bytes"},
+        {R"({"entry":"k","grid":[1],"block":[1],"variables":{"v":{"bytes":0}}})", "variables.v"},
         {with_args("4"), "args[0]"},
         {with_args(R"({"u8":256})"), "args[0].u8"},
         {with_args(R"({"u32":1},{"s8":-129})"), "args[1].s8"},

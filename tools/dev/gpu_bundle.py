@@ -9,9 +9,10 @@ import pathlib, re, shutil, subprocess, sys
 
 LIMIT = 60 << 20
 NEWEST = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
-PROGRAMS = ["ttt", "ttt-tuner", "ttt-sandbox", "ttt-compile", "ttt-kernel-loop", "ttt-bench-launch", "inference_server", "exec_driver"]
+PROGRAMS = ["ttt", "ttt-tuner", "ttt-sandbox", "ttt-compile", "ttt-kernel-loop", "ttt-bench-launch", "inference_server", "exec_driver",
+            "variables_program"]
 NEEDS_NVCC = ["emulator_program"]  # left out, and said, where the build had no nvcc
-FOLDERS = ["tests/data/suite", "tests/data/hazards", "tests/exec", "tests/e2e", "tools/bench", "tools/demo", "samples"]
+FOLDERS = ["tests/data/suite", "tests/data/hazards", "tests/data/variables", "tests/exec", "tests/e2e", "tools/bench", "tools/demo", "samples"]
 SOURCES = ("*.cpp", "*.h", "CMakeLists.txt", "*.cmake", "__pycache__")
 # What every target machine has.
 SYSTEM = re.compile(r"^(ld-linux[\w-]*|libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|linux-vdso)\.so(\.|$)")

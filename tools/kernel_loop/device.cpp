@@ -21,6 +21,7 @@ struct Kernel::Driver {
     decltype(&::cuModuleLoadDataEx) module_load_ex = nullptr;
     decltype(&::cuModuleUnload) module_unload = nullptr;
     decltype(&::cuModuleGetFunction) get_function = nullptr;
+    decltype(&::cuModuleGetGlobal_v2) get_global = nullptr;
     decltype(&::cuFuncSetAttribute) set_attribute = nullptr;
     decltype(&::cuMemAlloc_v2) alloc = nullptr;
     decltype(&::cuMemFree_v2) free = nullptr;
@@ -68,6 +69,7 @@ Status Kernel::Driver::open() {
         find(library, "cuModuleLoadDataEx", module_load_ex) &&
         find(library, "cuModuleUnload", module_unload) &&
         find(library, "cuModuleGetFunction", get_function) &&
+        find(library, "cuModuleGetGlobal_v2", get_global) &&
         find(library, "cuFuncSetAttribute", set_attribute) &&
         find(library, "cuMemAlloc_v2", alloc) && find(library, "cuMemFree_v2", free) &&
         find(library, "cuMemcpyHtoDAsync_v2", to_device) &&
@@ -174,7 +176,27 @@ Status Kernel::load(const std::string& ptx, const spec::LaunchSpec& launch) {
         buffers_.push_back(p);
         initial_.push_back(std::move(data));
     }
+    TTT_CHECK_OK(set_variables(launch));
     return pack(module, launch);
+}
+
+Status Kernel::set_variables(const spec::LaunchSpec& launch) {
+    for (const auto& [name, contents] : launch.variables) {
+        TTT_TRY(const auto bytes, spec::materialise(contents));
+        CUdeviceptr at = 0;
+        size_t size = 0;
+        TTT_CHECK_OK(cu_->check(cu_->get_global(&at, &size, module_, name.c_str()),
+                                ("cuModuleGetGlobal of " + name).c_str()));
+        if (bytes.size() > size)
+            return make_error(
+                Code::kInvalidArgument,
+                fmt::format("launch spec: variables.{}: {} bytes, the module's has {}", name,
+                            bytes.size(), size));
+        TTT_CHECK_OK(cu_->check(cu_->to_device(at, bytes.data(), bytes.size(), stream_),
+                                "cuMemcpyHtoDAsync"));
+        TTT_CHECK_OK(synchronize());
+    }
+    return ok_status();
 }
 
 Status Kernel::pack(const ptx::Module& module, const spec::LaunchSpec& launch) {

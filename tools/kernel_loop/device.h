@@ -46,6 +46,7 @@ class Kernel {
     Kernel();
     Status start(const std::string& ptx, const spec::LaunchSpec& launch);
     Status load(const std::string& ptx, const spec::LaunchSpec& launch);
+    Status set_variables(const spec::LaunchSpec& launch);
     Status pack(const ptx::Module& module, const spec::LaunchSpec& launch);
 
     std::unique_ptr<Driver> cu_;

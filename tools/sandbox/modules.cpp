@@ -1,5 +1,7 @@
 #include "sandbox/modules.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <vector>
 
@@ -21,7 +23,8 @@ std::string first_line(const char* text) {
 }  // namespace
 
 Result<Loaded> Modules::load(uint64_t id, std::span<const std::byte> image,
-                             const std::string& entry, int max_registers, int opt_level) {
+                             const std::string& entry, int max_registers, int opt_level,
+                             const Binding& binding) {
     drop(id);
     std::vector<std::byte> bytes(image.begin(), image.end());
     bytes.push_back(std::byte{0});  // PTX text must end in NUL
@@ -53,6 +56,12 @@ Result<Loaded> Modules::load(uint64_t id, std::span<const std::byte> image,
         drop(id);
         return std::move(status).error().with(entry);
     }
+    if (!binding.cells.empty()) {
+        if (Status bound = bind(l, binding); !bound.ok()) {
+            drop(id);
+            return std::move(bound).error();
+        }
+    }
     l.registers = attribute(driver_, l.function, CU_FUNC_ATTRIBUTE_NUM_REGS);
     l.local_bytes = attribute(driver_, l.function, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
     l.shared_bytes = attribute(driver_, l.function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
@@ -70,6 +79,46 @@ void Modules::drop(uint64_t id) {
     if (it == loaded_.end()) return;
     driver_.cuModuleUnload(it->second.module);
     loaded_.erase(it);
+    std::vector<uint64_t> dangling;
+    for (const auto& [other, l] : loaded_)
+        if (l.original == id) dangling.push_back(other);
+    for (const uint64_t other : dangling) drop(other);
+}
+
+Result<CUdeviceptr> Modules::global(CUmodule module, const std::string& name,
+                                    uint64_t bytes) const {
+    CUdeviceptr at = 0;
+    size_t size = 0;
+    if (driver_.cuModuleGetGlobal_v2(&at, &size, module, name.c_str()) != CUDA_SUCCESS || at == 0)
+        return make_error(Code::kNotFound,
+                          fmt::format("the driver finds no module variable {}", name));
+    if (size != bytes)
+        return make_error(
+            Code::kNotFound,
+            fmt::format("the module variable {} has {} bytes, not {}", name, size, bytes));
+    return at;
+}
+
+Status Modules::bind(Loaded& l, const Binding& binding) const {
+    const Loaded* original = find(binding.original);
+    if (original == nullptr)
+        return make_error(Code::kNotFound, "the module whose variables it reads is not loaded");
+    l.original = binding.original;
+    for (const VariableCell& c : binding.cells) {
+        TTT_TRY(const CUdeviceptr cell, global(l.module, c.cell, sizeof(uint64_t)));
+        TTT_TRY(const CUdeviceptr at, storage(*original, c.variable, c.bytes));
+        const uint64_t value = at;
+        TTT_CHECK_OK(driver_.check(driver_.cuMemcpyHtoD_v2(cell, &value, sizeof value),
+                                   "filling an address cell"));
+        l.bound[c.variable] = at;
+    }
+    return ok_status();
+}
+
+Result<CUdeviceptr> Modules::storage(const Loaded& l, const std::string& variable,
+                                     uint64_t bytes) const {
+    if (const auto it = l.bound.find(variable); it != l.bound.end()) return it->second;
+    return global(l.module, variable, bytes);
 }
 
 }  // namespace ttt::sandbox

@@ -134,8 +134,18 @@ Status Replayer::make_input(const Recorded& r, const Trial& t, Reference* ref) c
     return ok_status();
 }
 
+Status Replayer::place(Recorded& r, const Loaded& m) const {
+    r.bases = r.work->bases();
+    for (size_t i = 0; i < r.bases.size(); ++i) {
+        const measure::Region& region = r.snapshot.regions[i];
+        if (region.variable.empty()) continue;
+        TTT_TRY(r.bases[i], modules_.storage(m, region.variable, region.bytes));
+    }
+    return ok_status();
+}
+
 Status Replayer::fill(const Recorded& r, const Reference* input, uint8_t poison) {
-    const auto bases = r.work->bases();
+    const auto& bases = r.bases;
     for (size_t i = 0; i < bases.size(); ++i) {
         const measure::Region& region = r.snapshot.regions[i];
         if (poison != 0 && region.written && !region.read)
@@ -158,7 +168,7 @@ bool Replayer::launch(const Recorded& r, const Loaded& m, const Trial& t, bool r
     const Dim3 grid = recorded_geometry ? own.grid : t.grid;
     const Dim3 block = recorded_geometry ? own.block : t.block;
     const uint32_t shared = recorded_geometry ? own.dynamic_shared : t.shared;
-    std::vector<std::byte> params = measure::relocate(own, r.snapshot.regions, r.work->bases());
+    std::vector<std::byte> params = measure::relocate(own, r.snapshot.regions, r.bases);
     size_t bytes = params.size();
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};
@@ -194,7 +204,7 @@ bool Replayer::launch(const Recorded& r, const Loaded& m, const Trial& t, bool r
 }
 
 Status Replayer::keep_results(const Recorded& r, Reference* ref) const {
-    const auto bases = r.work->bases();
+    const auto& bases = r.bases;
     ref->results.resize(bases.size());
     for (size_t i = 0; i < bases.size(); ++i) {
         const measure::Region& region = r.snapshot.regions[i];
@@ -219,7 +229,8 @@ bool Replayer::make_reference(Recorded& r, const Trial& t, Reference* ref, Findi
         return false;
     }
     const OnTheGpu running(options_.lease);
-    Status prepared = make_input(r, t, ref);
+    Status prepared = place(r, *m);
+    if (prepared.ok()) prepared = make_input(r, t, ref);
     if (prepared.ok()) prepared = fill(r, ref, t.poison);
     if (!prepared.ok()) {
         *failure = refuse("driver", prepared.error().str());
@@ -281,7 +292,7 @@ Status Replayer::compare_region(const Recorded& r, size_t i, CUdeviceptr expecte
                                 Finding* finding) {
     const measure::Region& region = r.snapshot.regions[i];
     const uint64_t offset = region.written ? region.post_offset : region.pre_offset;
-    const CUdeviceptr at = r.work->bases()[i];
+    const CUdeviceptr at = r.bases[i];
     std::vector<std::byte> found, want;
     for (uint64_t done = from / kChunk * kChunk; done < region.bytes; done += kChunk) {
         const uint64_t n = std::min(kChunk, region.bytes - done);
@@ -309,7 +320,7 @@ Status Replayer::compare_region(const Recorded& r, size_t i, CUdeviceptr expecte
 
 Status Replayer::compare(const Recorded& r, const Reference* expected, uint32_t repeat,
                          Finding* finding) {
-    const auto bases = r.work->bases();
+    const auto& bases = r.bases;
     std::vector<uint64_t> from(bases.size(), 0);
     if (device_compare_) {
         std::vector<DeviceCompare::Ranges> pairs;
@@ -379,6 +390,7 @@ Finding Replayer::run(Recorded& r, const Trial& t) {
     Finding finding;
     const Reference* expected = nullptr;
     if (t.reference != 0 && (expected = reference(r, t, &finding)) == nullptr) return finding;
+    if (const Status s = place(r, *m); !s.ok()) return refuse("driver", s.error().str());
     std::vector<double> times;
     for (uint32_t repeat = 0; repeat < std::max(t.repeats, 1u); ++repeat) {
         if (!wait_for_lease(t, pace_of(r))) return refuse("lease", kNoPause);

@@ -27,7 +27,8 @@ struct Recorded {  // one snapshot in this process
     uint64_t id = 0;
     measure::Snapshot snapshot;
     Arena arena;
-    std::unique_ptr<WorkMemory> work;              // made by the first replay
+    std::unique_ptr<WorkMemory> work;  // made by the first replay
+    std::vector<uint64_t> bases;       // per region, of the module that runs: buffer or variable
     std::optional<std::chrono::nanoseconds> pace;  // of one run with its copies, once measured
 };
 
@@ -90,6 +91,8 @@ class Replayer {
     Finding refuse(std::string gate, std::string evidence) const;
     // Waits for a pause with room for `work`; false once the patience is spent.
     bool wait_for_lease(const Trial& t, std::chrono::nanoseconds work) const;
+    // Finds the storage of the module's variables for the launches that follow.
+    Status place(Recorded& r, const Loaded& module) const;
     Status fill(const Recorded& r, const Reference* input, uint8_t poison);
     Result<DeviceBytes> perturbed(const Recorded& r, size_t region, const Trial& t) const;
     Status make_input(const Recorded& r, const Trial& t, Reference* ref) const;

@@ -105,7 +105,7 @@ Status Server::arena(const ipc::SandboxArena& m, Fd fd) {
     arena_errors_.erase(m.snapshot_id());
     replayer_->forget(m.snapshot_id(), 0);
     recorded_[m.snapshot_id()] = std::unique_ptr<Recorded>(
-        new Recorded{m.snapshot_id(), std::move(snapshot), std::move(*imported), nullptr, {}});
+        new Recorded{m.snapshot_id(), std::move(snapshot), std::move(*imported), nullptr, {}, {}});
     return ok_status();
 }
 
@@ -114,9 +114,12 @@ Status Server::load(const ipc::SandboxLoad& m, const Fd& fd) {
     TTT_TRY(const std::vector<std::byte> image, ipc::read_memfd(fd.get(), kModuleLimit));
     if (image.size() != m.size())
         return make_error(Code::kProtocol, "module size differs from its descriptor's");
+    Binding binding;
+    binding.original = m.original_module();
+    TTT_TRY(binding.cells, wire::cells(m.cells()));
     replayer_->forget(0, m.module_id());
     auto loaded = modules_->load(m.module_id(), image, std::string(ipc::text(m.entry())),
-                                 m.jit_max_registers(), m.jit_opt_level());
+                                 m.jit_max_registers(), m.jit_opt_level(), binding);
     const std::string error = loaded.ok() ? "" : loaded.error().str();
     const Loaded l = loaded.ok() ? *loaded : Loaded{};
     flatbuffers::FlatBufferBuilder b;

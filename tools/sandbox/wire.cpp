@@ -9,6 +9,12 @@ bool inside(uint64_t offset, uint64_t bytes, uint64_t total) {
     return offset <= total && bytes <= total - offset;
 }
 
+// The name goes to the driver as a C string.
+bool is_name(std::string_view name) {
+    return !name.empty() && name.size() <= kMaxNameBytes &&
+           name.find('\0') == std::string_view::npos;
+}
+
 Result<measure::Region> region(const ipc::RegionRecord& r, size_t param_bytes, uint64_t arena) {
     measure::Region out;
     out.address = r.address();
@@ -22,7 +28,11 @@ Result<measure::Region> region(const ipc::RegionRecord& r, size_t param_bytes, u
     if (!inside(out.pre_offset, out.bytes, arena) ||
         (out.written && !inside(out.post_offset, out.bytes, arena)))
         return make_error(Code::kProtocol, "snapshot region outside its arena");
-    if (r.pointers() == nullptr) return out;
+    out.variable = std::string(ipc::text(r.variable()));
+    const bool pointers = r.pointers() != nullptr && r.pointers()->size() != 0;
+    if (!out.variable.empty() && (!is_name(out.variable) || out.written || pointers))
+        return make_error(Code::kProtocol, "module variable of an impossible kind");
+    if (!pointers) return out;
     for (uint32_t p : *r.pointers()) {
         if (!inside(p, sizeof(uint64_t), param_bytes))
             return make_error(Code::kProtocol, "pointer outside the parameter buffer");
@@ -66,7 +76,32 @@ std::vector<flatbuffers::Offset<ipc::RegionRecord>> records(
     std::vector<flatbuffers::Offset<ipc::RegionRecord>> out;
     for (const measure::Region& r : regions)
         out.push_back(ipc::CreateRegionRecord(b, r.address, r.bytes, r.pre_offset, r.post_offset,
-                                              r.read, r.written, b.CreateVector(r.pointers)));
+                                              r.read, r.written, b.CreateVector(r.pointers),
+                                              r.variable.empty() ? 0 : b.CreateString(r.variable)));
+    return out;
+}
+
+Result<std::vector<VariableCell>> cells(
+    const flatbuffers::Vector<flatbuffers::Offset<ipc::VariableCell>>* cells) {
+    std::vector<VariableCell> out;
+    if (cells == nullptr) return out;
+    if (cells->size() > kMaxRegions) return make_error(Code::kProtocol, "too many variables");
+    for (const ipc::VariableCell* c : *cells) {
+        VariableCell one{std::string(ipc::text(c->cell())), std::string(ipc::text(c->variable())),
+                         c->bytes()};
+        if (!is_name(one.cell) || !is_name(one.variable) || one.bytes == 0)
+            return make_error(Code::kProtocol, "cell without a name or variable");
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+std::vector<flatbuffers::Offset<ipc::VariableCell>> cell_records(
+    flatbuffers::FlatBufferBuilder& b, const std::vector<VariableCell>& cells) {
+    std::vector<flatbuffers::Offset<ipc::VariableCell>> out;
+    for (const VariableCell& c : cells)
+        out.push_back(ipc::CreateVariableCell(b, b.CreateString(c.cell), b.CreateString(c.variable),
+                                              c.bytes));
     return out;
 }
 

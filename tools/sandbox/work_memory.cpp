@@ -16,6 +16,10 @@ bool all_equal(const std::vector<unsigned char>& bytes, unsigned char pattern) {
 Result<WorkMemory> WorkMemory::make(const Driver& d, const std::vector<measure::Region>& regions) {
     WorkMemory w(d);
     for (const measure::Region& r : regions) {
+        if (!r.variable.empty()) {
+            w.buffers_.push_back({});
+            continue;
+        }
         Buffer b;
         b.bytes = r.bytes;
         b.total = r.bytes + 2 * kGuardBytes + 2 * kAlignment;
@@ -30,6 +34,7 @@ Result<WorkMemory> WorkMemory::make(const Driver& d, const std::vector<measure::
 
 WorkMemory::~WorkMemory() {
     for (const Buffer& b : buffers_) {
+        if (b.base == 0) continue;
         driver_->cuMemsetD8Async(b.base, 0, b.total, nullptr);
         driver_->cuMemFree_v2(b.base);  // waits for the memset
     }
@@ -43,6 +48,7 @@ std::vector<uint64_t> WorkMemory::bases() const {
 
 Status WorkMemory::fill_guards(unsigned char pattern, CUstream stream) const {
     for (const Buffer& b : buffers_) {
+        if (b.base == 0) continue;
         const uint64_t end = b.start + b.bytes;
         TTT_CHECK_OK(driver_->check(driver_->cuMemsetD8Async(b.base, pattern, b.start, stream),
                                     "filling a guard zone"));
@@ -56,6 +62,7 @@ Status WorkMemory::fill_guards(unsigned char pattern, CUstream stream) const {
 Result<std::optional<size_t>> WorkMemory::broken_guard(unsigned char pattern) const {
     for (size_t i = 0; i < buffers_.size(); ++i) {
         const Buffer& b = buffers_[i];
+        if (b.base == 0) continue;
         const uint64_t end = b.start + b.bytes;
         std::vector<unsigned char> before(b.start), after(b.total - end);
         TTT_CHECK_OK(driver_->check(driver_->cuMemcpyDtoH_v2(before.data(), b.base, before.size()),

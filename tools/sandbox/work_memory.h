@@ -1,5 +1,6 @@
 // Device memory a candidate may touch: one buffer per region of the snapshot, with the program's
-// alignment and guard zones on both sides. Zeroed before it is released.
+// alignment and guard zones on both sides; none for module variables, which lie in a module. Zeroed
+// before it is released.
 #pragma once
 
 #include <optional>
@@ -24,7 +25,8 @@ class WorkMemory {
     WorkMemory& operator=(WorkMemory&&) = delete;
     ~WorkMemory();
 
-    // Start of each region's buffer: equal to the program's address modulo 4096.
+    // Start of each region's buffer: equal to the program's address modulo 4096. 0 where there is
+    // none.
     std::vector<uint64_t> bases() const;
     Status fill_guards(unsigned char pattern, CUstream stream) const;
     // Index of the first region with a changed guard byte; nullopt when all are intact.

@@ -212,7 +212,7 @@ Result<Argument> argument_of(const Json& value, const std::string& where) {
 
 Result<LaunchSpec> spec_of(const Json& root) {
     if (!root.is_object()) return bad("", "must be an object");
-    TTT_CHECK_OK(check_keys(root, "", {"entry", "grid", "block", "shared", "args"}));
+    TTT_CHECK_OK(check_keys(root, "", {"entry", "grid", "block", "shared", "args", "variables"}));
     LaunchSpec spec;
     const auto entry = root.find("entry");
     if (entry == root.end() || !entry->is_string())
@@ -225,6 +225,15 @@ Result<LaunchSpec> spec_of(const Json& root) {
     if (const auto shared = root.find("shared"); shared != root.end()) {
         TTT_TRY(const uint64_t bytes, unsigned_of(*shared, "shared", 1 << 20));
         spec.shared = static_cast<uint32_t>(bytes);
+    }
+    if (const auto variables = root.find("variables"); variables != root.end()) {
+        if (!variables->is_object()) return bad("variables", "must be an object");
+        for (const auto& [name, contents] : variables->items()) {
+            if (name.empty()) return bad("variables", "a variable without a name");
+            TTT_TRY(Argument variable, buffer_of(contents, "variables." + name));
+            if (variable.buffer_bytes == 0) return bad("variables." + name, "has no bytes");
+            spec.variables.emplace_back(name, std::move(variable));
+        }
     }
     const auto args = root.find("args");
     if (args == root.end()) return spec;
@@ -326,6 +335,8 @@ std::string to_json(const LaunchSpec& spec) {
                  {"shared", spec.shared},
                  {"args", Json::array()}};
     for (const Argument& arg : spec.args) root["args"].push_back(argument_json(arg));
+    for (const auto& [name, contents] : spec.variables)
+        root["variables"][name] = argument_json(contents)["buffer"];
     return root.dump();
 }
 

@@ -1,7 +1,8 @@
 // One kernel launch described as JSON: what `ttt ptx exec`, `ttt tune` and the tests read.
 //   {"entry":"k","grid":[1,1,1],"block":[32,1,1],"shared":0,"args":[{"buffer":{"bytes":64,"hex":"00ff"}},
 //    {"buffer":{"bytes":4096,"fill":{"type":"f32","min":-1,"max":1,"seed":1}}},{"u32":4},{"f32":1.5},{"bytes":"0011"}]}
-// A buffer with neither hex nor fill is zero; short hex is zero-padded. Scalars: u8…u64, s8…s64,
+// An optional "variables":{"taps":{"bytes":128,"fill":{…}}} gives the first bytes of module variables,
+// as buffers are given; the others keep their initialisers. A buffer with neither hex nor fill is zero; short hex is zero-padded. Scalars: u8…u64, s8…s64,
 // f16, bf16, f32, f64. Pure functions over their inputs; any thread. Errors name the JSON key
 // (Code::kInvalidArgument).
 #pragma once
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/dim3.h"
@@ -44,6 +46,7 @@ struct LaunchSpec {
     Dim3 grid, block;
     uint32_t shared = 0;  // dynamic shared memory in bytes
     std::vector<Argument> args;
+    std::vector<std::pair<std::string, Argument>> variables;  // name, contents as of a buffer
 };
 
 Result<LaunchSpec> parse(std::string_view json);

@@ -47,6 +47,12 @@ Execution execute(const ptx::Module& module, const spec::LaunchSpec& launch,
     Execution e;
     auto loaded = ptx::LoadedModule::load(module, space, kFirstVariable);
     if (!loaded.ok()) return {loaded.error().str(), {}};
+    for (const auto& [name, contents] : launch.variables) {
+        const auto bytes = spec::materialise(contents);
+        if (!bytes.ok()) return {bytes.error().str(), {}};
+        if (const Status s = ptx::set_variable(**loaded, space, name, *bytes); !s.ok())
+            return {s.error().str(), {}};
+    }
     auto program = ptx::Program::decode(**loaded, launch.entry);
     if (!program.ok()) return {program.error().str(), {}};
     ptx::LaunchRequest request;

@@ -5,23 +5,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "xform/variables.h"
+
 namespace ttt::tuner {
 namespace {
-
-// Tables the compiler itself makes (argument reduction, strings): no program can name them to
-// change them.
-bool compilers_own(std::string_view name) {
-    return name.starts_with("__cudart_") || name.starts_with("$str") ||
-           name.starts_with("__internal_");
-}
 
 std::string summary_reason(const ptx::KernelSummary& s) {
     if (!s.ineligible_reason.empty()) return s.ineligible_reason;
     if (!s.globals_written.empty())
         return fmt::format("it writes the module variable {}", s.globals_written.front());
-    for (const auto& g : s.globals_read)
-        if (!compilers_own(g))
-            return fmt::format("it reads the module variable {}, which the program may change", g);
     if (s.loaded_pointers) return "it follows pointers stored in memory";
     if (s.float_atomics)
         return "it adds floating-point numbers atomically: their order is not fixed";
@@ -86,7 +78,29 @@ std::string overlap(std::vector<measure::Region> regions) {
     return {};
 }
 
+// The program may change them between launches, so their bytes are inputs. Where they lie is the
+// driver's to say.
+std::string add_variables(const ptx::Module& module, const ptx::Function& entry,
+                          std::vector<measure::Region>& regions) {
+    const xform::VariablePlan plan = xform::plan_variables(module, entry);
+    if (!plan.why.empty()) return plan.why;
+    for (const xform::ModuleVariable& v : plan.variables) {
+        measure::Region r;
+        r.bytes = v.bytes;
+        r.variable = v.name;
+        regions.push_back(std::move(r));
+    }
+    return {};
+}
+
 }  // namespace
+
+bool same_kinds(const std::vector<measure::Region>& asked,
+                const std::vector<measure::Region>& taken) {
+    return std::ranges::equal(asked, taken, [](const auto& a, const auto& t) {
+        return a.bytes == t.bytes && a.variable == t.variable && a.written == t.written;
+    });
+}
 
 Eligibility examine(const Site& site, const ModuleCode& code) {
     Eligibility e;
@@ -108,6 +122,7 @@ Eligibility examine(const Site& site, const ModuleCode& code) {
         e.reason = add_region(site, use, e.regions);
     }
     if (e.reason.empty()) e.reason = overlap(e.regions);
+    if (e.reason.empty()) e.reason = add_variables(*code.ptx, *entry, e.regions);
     const bool writes =
         std::any_of(e.regions.begin(), e.regions.end(), [](const auto& r) { return r.written; });
     if (e.reason.empty() && !writes) e.reason = "it writes nothing that could be compared";

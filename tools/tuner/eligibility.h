@@ -17,10 +17,15 @@ struct Eligibility {
     std::string reason;  // empty: eligible
     ptx::KernelSummary summary;
     std::vector<measure::Region>
-        regions;  // one per allocation; only address, bytes, flags and pointers are set
+        regions;  // one per allocation and per module variable that is not the compiler's own;
+                  // only address, bytes, flags, pointers and variable are set
 };
 
 Eligibility examine(const Site& site, const ModuleCode& code);
+
+// Is a snapshot made of what was asked for?
+bool same_kinds(const std::vector<measure::Region>& asked,
+                const std::vector<measure::Region>& taken);
 
 // Per region: width in bytes of the floats it holds when every load through it reads such, else 0.
 // Decides which regions may be perturbed.

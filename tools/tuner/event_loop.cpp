@@ -300,7 +300,7 @@ Status EventLoop::on_snapshot(const ipc::SnapshotReady& m, Fd fd) {
     waiting_.erase(it);
     const measure::Snapshot& taken = recorded.snapshot;
     if (taken.launch.params.size() < w.site.launch.params.size() ||
-        taken.regions.size() != w.eligibility.regions.size())
+        !same_kinds(w.eligibility.regions, taken.regions))
         return make_error(Code::kProtocol, "a snapshot of another launch");
     enqueue(std::move(w), std::move(recorded));
     return ok_status();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dim3.h"
+#include "base/variable_cell.h"
 #include "compile/compiler.h"
 #include "measure/snapshot.h"
 #include "tuner/arena_fd.h"
@@ -60,6 +61,7 @@ struct ProvenVariant {
     Dim3 grid, block;
     uint32_t shared = 0;
     xform::Guard guard;
+    std::vector<VariableCell> cells;
     double coarse_ns = 0;
     std::string evidence;
 };

@@ -113,9 +113,21 @@ Status ProgramLink::define_variant(uint64_t site, uint64_t variant, const Proven
     auto entry = b.CreateString(v.compiled.entry);
     auto recipe = b.CreateString(v.recipe);
     auto guard = guard_def(b, v.guard);
+    auto cells = b.CreateVector(wire::cell_records(b, v.cells));
     return send(b,
                 ipc::CreateVariantDef(b, site, variant, entry, v.compiled.image.size(), &grid,
-                                      &block, v.shared, guard, recipe),
+                                      &block, v.shared, guard, recipe, cells),
+                image.get());
+}
+
+Status ProgramLink::define_original(uint64_t site, const std::string& entry,
+                                    const ModuleCode& code) {
+    TTT_TRY(const Fd image, ipc::make_memfd("ttt-original", code.image));
+    Builder b;
+    auto name = b.CreateString(entry);
+    return send(b,
+                ipc::CreateOriginalCopy(b, site, name, code.image.size(), code.jit_max_registers,
+                                        code.jit_opt_level),
                 image.get());
 }
 

@@ -16,6 +16,7 @@
 #include "ipc/channel.h"
 #include "measure/timing.h"
 #include "tuner/facts.h"
+#include "tuner/modules.h"
 #include "xform/guard.h"
 
 namespace ttt::tuner {
@@ -37,6 +38,9 @@ class ProgramLink {
     Result<Recorded> later_snapshot(uint64_t site, const std::vector<measure::Region>& regions,
                                     Clock::time_point deadline);
     Status define_variant(uint64_t site, uint64_t variant, const ProvenVariant& v);
+    // The program's module once more: what timed launches of a kernel that reads module variables
+    // run as the original. Before the first time() on a snapshot.
+    Status define_original(uint64_t site, const std::string& entry, const ModuleCode& code);
     // Error: kTimeout at the deadline, kIo when the program is gone.
     Result<Timing> time(uint64_t site, uint64_t variant, uint32_t min_pairs, uint32_t max_pairs,
                         double threshold, Clock::time_point deadline);

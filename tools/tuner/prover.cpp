@@ -85,7 +85,8 @@ void Prover::set_original_code(std::vector<std::byte> text) {
 }
 
 void Prover::set_original_ptx() {
-    auto unchanged = xform::apply({}, *code_.ptx, context_);
+    auto unchanged =
+        xform::apply({xform::required_steps(*code_.ptx, context_)}, *code_.ptx, context_);
     if (!unchanged.ok()) return;
     auto c = compile(*unchanged, 0);
     if (!c.ok()) return;
@@ -101,6 +102,11 @@ uint32_t Prover::timeout_ms() const {
 bool Prover::perturbable() const {
     return std::any_of(baseline_.float_bytes.begin(), baseline_.float_bytes.end(),
                        [](uint8_t w) { return w != 0; });
+}
+
+Result<LoadResult> Prover::load(uint64_t module, const compile::Compiled& c,
+                                const std::vector<VariableCell>& cells) {
+    return sandbox_.load(module, c.image, c.entry, -1, -1, {kOriginal, cells});
 }
 
 Result<compile::Compiled> Prover::compile(const xform::Applied& applied, uint32_t max_registers) {
@@ -193,7 +199,7 @@ Verdict Prover::second_compile(const xform::Applied& applied, const ProvenVarian
         (!c->code.text.empty() && std::ranges::equal(c->code.text, v.compiled.code.text)))
         return accept("");  // the target does not bind here
     const uint64_t module = next_module_++;
-    auto loaded = sandbox_.load(module, c->image, c->entry);
+    auto loaded = load(module, *c, applied.cells);
     Verdict verdict =
         loaded.ok() ? replay_all(module, v, true, nullptr)
                     : unknown(Gate::kSecondCompile, "second compile: " + loaded.error().str());
@@ -229,6 +235,7 @@ Proof Prover::prove(const xform::Recipe& recipe) {
     v.block = applied->block;
     v.shared = applied->dynamic_shared;
     v.guard = applied->guard;
+    v.cells = applied->cells;
     if (v.compiled.local_bytes > baseline_.most_local_bytes)
         return {reject(Gate::kCompile,
                        fmt::format("{} bytes of local memory per thread, the program uses {}",
@@ -237,7 +244,7 @@ Proof Prover::prove(const xform::Recipe& recipe) {
                 0};
     if (auto same = duplicate(v.compiled, v, v.recipe)) return {*same, {}, 0};
     const uint64_t module = next_module_++;
-    auto loaded = sandbox_.load(module, v.compiled.image, v.compiled.entry);
+    auto loaded = load(module, v.compiled, v.cells);
     if (!loaded.ok())
         return {reject(Gate::kCompile, "does not load: " + loaded.error().str()), {}, 0};
     verdict = replay_all(module, v, false, &v.coarse_ns);
@@ -257,7 +264,7 @@ Proof Prover::prove(const xform::Recipe& recipe) {
 Verdict Prover::soak(const ProvenVariant& v, uint32_t launches,
                      std::chrono::steady_clock::time_point until) {
     const uint64_t module = next_module_++;
-    auto loaded = sandbox_.load(module, v.compiled.image, v.compiled.entry);
+    auto loaded = load(module, v.compiled, v.cells);
     if (!loaded.ok()) return unknown(Gate::kRepeat, loaded.error().str());
     Verdict verdict = accept("");
     // In parts, so that the lease is looked at in between.
@@ -280,20 +287,21 @@ Verdict Prover::soak(const ProvenVariant& v, uint32_t launches,
 
 Verdict Prover::prove_again(const ProvenVariant& v) {
     const uint64_t module = next_module_++;
-    auto loaded = sandbox_.load(module, v.compiled.image, v.compiled.entry);
+    auto loaded = load(module, v.compiled, v.cells);
     if (!loaded.ok()) return unknown(Gate::kBits, loaded.error().str());
     Verdict verdict = replay_all(module, v, false, nullptr);
     sandbox_.unload(module);
     return verdict;
 }
 
-Verdict Prover::matches_recording(const compile::Compiled& c, Gate gate) {
+Verdict Prover::matches_recording(const compile::Compiled& c,
+                                  const std::vector<VariableCell>& cells, Gate gate) {
     const uint64_t module = next_module_++;
     ProvenVariant v;
     v.grid = site_.launch.grid;
     v.block = site_.launch.block;
     v.shared = site_.launch.dynamic_shared;
-    auto loaded = sandbox_.load(module, c.image, c.entry);
+    auto loaded = load(module, c, cells);
     if (!loaded.ok()) return unknown(gate, "does not load: " + loaded.error().str());
     const Verdict verdict = replay(module, v, {"on the snapshot", gate, 0, 0, 0, 1}, nullptr);
     sandbox_.unload(module);

@@ -58,7 +58,8 @@ class Prover {
     // The sandbox part of the proof once more, on the snapshot the sandbox has now.
     referee::Verdict prove_again(const ProvenVariant& variant);
     // Replays `image` once on the snapshot: does it give the recorded bytes?
-    referee::Verdict matches_recording(const compile::Compiled& compiled, referee::Gate gate);
+    referee::Verdict matches_recording(const compile::Compiled& compiled,
+                                       const std::vector<VariableCell>& cells, referee::Gate gate);
     const std::vector<std::string>& notes() const { return notes_; }
 
   private:
@@ -69,6 +70,8 @@ class Prover {
         uint8_t poison = 0;
         uint32_t repeats = 1;
     };
+    Result<LoadResult> load(uint64_t module, const compile::Compiled& compiled,
+                            const std::vector<VariableCell>& cells);
     Result<compile::Compiled> compile(const xform::Applied& applied, uint32_t max_registers);
     std::optional<referee::Verdict> duplicate(const compile::Compiled& c, const ProvenVariant& v,
                                               const std::string& recipe);

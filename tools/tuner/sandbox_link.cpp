@@ -148,11 +148,14 @@ Status SandboxLink::send_snapshot() {
 
 Result<LoadResult> SandboxLink::send_module(uint64_t id) {
     const Module& m = modules_.at(id);
+    if (!m.binding.cells.empty()) TTT_CHECK_OK(ensure_module(m.binding.original));
     flatbuffers::FlatBufferBuilder b;
     auto entry = b.CreateString(m.entry);
-    TTT_CHECK_OK(
-        channel_.send(b, ipc::CreateSandboxLoad(b, id, m.size, entry, m.max_registers, m.opt_level),
-                      m.image.get()));
+    auto cells = b.CreateVector(wire::cell_records(b, m.binding.cells));
+    TTT_CHECK_OK(channel_.send(b,
+                               ipc::CreateSandboxLoad(b, id, m.size, entry, m.max_registers,
+                                                      m.opt_level, cells, m.binding.original),
+                               m.image.get()));
     auto r = answer(kLoadTimeoutMs);
     if (!r.ok()) {
         stop();
@@ -171,9 +174,10 @@ Result<LoadResult> SandboxLink::send_module(uint64_t id) {
 
 Result<LoadResult> SandboxLink::load(uint64_t id, std::span<const std::byte> image,
                                      const std::string& entry, int jit_max_registers,
-                                     int jit_opt_level) {
+                                     int jit_opt_level, sandbox::Binding binding) {
     TTT_TRY(Fd fd, ipc::make_memfd("ttt-module", image));
-    modules_[id] = Module{std::move(fd), image.size(), entry, jit_max_registers, jit_opt_level};
+    modules_[id] = Module{std::move(fd),     image.size(),  entry,
+                          jit_max_registers, jit_opt_level, std::move(binding)};
     loaded_.erase(id);
     // A process that dies once may have been killed from outside; twice is the module's doing.
     Result<LoadResult> r = make_error(Code::kInternal, "not tried");

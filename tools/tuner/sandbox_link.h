@@ -18,6 +18,7 @@
 
 #include "ipc/channel.h"
 #include "ipc/lease_page.h"
+#include "sandbox/binding.h"
 #include "tuner/facts.h"
 
 namespace ttt::tuner {
@@ -60,10 +61,11 @@ class SandboxLink {
     // Makes `recorded` the snapshot of all replays; forgets the one before and every module. Must
     // outlive its use.
     void use(const Recorded* recorded);
-    // kNotFound/kTimeout/kDriver when no sandbox can be had or the module does not load.
+    // kNotFound/kTimeout/kDriver when no sandbox can be had or the module does not load. `binding`:
+    // address cells of the module, and the module they lead to, which was loaded here before.
     Result<LoadResult> load(uint64_t module, std::span<const std::byte> image,
                             const std::string& entry, int jit_max_registers = -1,
-                            int jit_opt_level = -1);
+                            int jit_opt_level = -1, sandbox::Binding binding = {});
     void unload(uint64_t module);
     // A dead or hung sandbox is a finding (gate "fault"); an error means there is no sandbox to
     // ask.
@@ -86,6 +88,7 @@ class SandboxLink {
         uint64_t size = 0;
         std::string entry;
         int max_registers = -1, opt_level = -1;
+        sandbox::Binding binding;
     };
     Status ensure();
     Status start();

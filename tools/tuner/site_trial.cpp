@@ -188,7 +188,7 @@ void SiteTrial::remember_original() {
 // The module every recipe but `registers` starts from; nullopt when rounding cannot be pinned.
 std::optional<xform::Applied> SiteTrial::pinned_module() const {
     const ptx::Function* entry = code_->ptx->find(facts_.entry);
-    xform::Recipe recipe;
+    xform::Recipe recipe{xform::required_steps(*code_->ptx, context_)};
     if (xform::has_unrounded(*code_->ptx, *entry)) {
         if (context_.pinning && !context_.pinning->possible) return std::nullopt;
         xform::Step step{"pin_rounding", {}};
@@ -241,7 +241,7 @@ std::optional<SiteTrial::End> SiteTrial::check_assembler() {
         auto own = services_.compiler->compile(ptx::print(*code_->ptx), facts_.entry, facts_.arch,
                                                controls);
         if (!own.ok()) return End{"ineligible", "its PTX does not compile: " + own.error().str()};
-        const Verdict v = prover_->matches_recording(*own, Gate::kBits);
+        const Verdict v = prover_->matches_recording(*own, {}, Gate::kBits);
         if (v.outcome != Outcome::kAccept)
             return End{"ineligible", "foreign PTX: compiled unchanged it differs: " + v.evidence};
     }
@@ -255,7 +255,7 @@ std::optional<SiteTrial::End> SiteTrial::check_assembler() {
         note("no unoptimised compile to compare with: " + plain.error().str());
         return std::nullopt;
     }
-    const Verdict v = prover_->matches_recording(*plain, Gate::kSecondCompile);
+    const Verdict v = prover_->matches_recording(*plain, pinned->cells, Gate::kSecondCompile);
     if (v.outcome == Outcome::kReject)
         return End{"ineligible",
                    "unoptimised machine code of the same PTX gives other bits: " + v.evidence};
@@ -355,6 +355,11 @@ Verdict SiteTrial::time_one(const ProvenVariant& v, double* speedup) {
     const uint32_t least = services_.program.emulated ? 8 : 20,
                    most = services_.program.emulated ? 40 : 400;
     const double threshold = services_.config.min_gain;
+    if (!v.cells.empty() && !copy_defined_) {
+        if (Status s = services_.link.define_original(site_.id, facts_.entry, *code_); !s.ok())
+            return {Outcome::kUnknown, Gate::kTiming, s.error().str()};
+        copy_defined_ = true;
+    }
     if (Status s = services_.link.define_variant(site_.id, id, v); !s.ok())
         return {Outcome::kUnknown, Gate::kTiming, s.error().str()};
     auto timing = services_.link.time(site_.id, id, least, most, threshold, deadline_);
@@ -457,7 +462,7 @@ std::optional<SiteTrial::End> SiteTrial::later_launch() {
         return End{"kept", "no second snapshot: " + later.error().message};
     const measure::Launch* l = later.ok() ? &later->snapshot.launch : nullptr;
     const bool usable = l != nullptr &&
-                        later->snapshot.regions.size() == recorded_.snapshot.regions.size() &&
+                        same_kinds(recorded_.snapshot.regions, later->snapshot.regions) &&
                         l->params.size() == launch().params.size() &&
                         leader_->guard.holds(l->grid, l->block, l->dynamic_shared, l->params);
     if (!usable) {

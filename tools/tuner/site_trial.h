@@ -97,7 +97,8 @@ class SiteTrial {
     double leader_speedup_ = 0;
     uint64_t next_variant_ = 1;
     Clock::time_point deadline_;
-    bool stored_ = false;  // the recipe under trial came from the store
+    bool copy_defined_ = false;  // ProgramLink::define_original
+    bool stored_ = false;        // the recipe under trial came from the store
 };
 
 }  // namespace ttt::tuner

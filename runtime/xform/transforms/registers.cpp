@@ -11,12 +11,13 @@
 namespace ttt::xform {
 namespace {
 
-constexpr std::array<std::string_view, 5> kPreconditions = {
+constexpr std::array<std::string_view, 6> kPreconditions = {
     "max is from 24 to 255: the assembler raises less and ignores more",
     "max differs from the entry's own .maxnreg, and a block fits the register file with it",
     "reqntid: the entry does not already require this block size, and allows it",
     "reqntid: knowing the block size makes no operand of an approximate operation a constant",
     "minctas: the block size is known to the assembler (.maxntid or .reqntid)",
+    "rounding is pinned where module variables are bound: the text is another one then",
 };
 constexpr std::array<uint32_t, 8> kLadder = {32, 40, 48, 64, 96, 128, 168, 255};
 constexpr uint32_t kRegisterFile = 65536;
@@ -128,6 +129,9 @@ Status Registers::apply(const Step& step, const Context& context, Applied& state
     TTT_TRY(const std::optional<uint32_t> max, integer_knob(step, "max", 24, 255));
     TTT_TRY(const std::optional<uint32_t> ctas, integer_knob(step, "minctas", 1, 32));
     Function* entry = state.module.find(context.facts.entry);
+    if (!state.cells.empty() && !state.pinned)
+        return make_error(Code::kUnsupported,
+                          "module variables are bound, but rounding is not pinned");
     if (step.knobs.empty())
         return make_error(Code::kInvalidArgument, "registers needs max, reqntid or minctas");
     if (has_knob(step, "reqntid")) {

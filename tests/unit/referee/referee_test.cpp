@@ -57,6 +57,26 @@ TEST(CheckStatic, PinnedRoundingPasses) {
     EXPECT_EQ(check_static(parse(kPlain), v, "k").outcome, Outcome::kAccept);
 }
 
+TEST(CheckStatic, VariablesOnlyThroughCells) {
+    const std::string head = ".visible .const .f32 taps[4]; .visible .const .u64 ttt_at_taps; ";
+    const auto kernel = [&](const std::string& body) {
+        return parse(head +
+                     ".visible .entry k(.param .u64 a){ .reg .f32 %f<4>; .reg .b64 %d<4>; "
+                     "ld.param.u64 %d1,[a]; " +
+                     body + " st.global.f32 [%d1],%f1; ret; }");
+    };
+    const ptx::Module original = kernel("ld.const.f32 %f1,[taps+4];");
+    EXPECT_EQ(
+        check_static(original,
+                     kernel("ld.const.u64 %d2,[ttt_at_taps]; ld.global.nc.f32 %f1,[%d2+4];"), "k")
+            .outcome,
+        Outcome::kAccept);
+    const Verdict copy = check_static(original, original, "k");
+    EXPECT_EQ(copy.outcome, Outcome::kReject);
+    EXPECT_NE(copy.evidence.find("a copy of its own of the module variable taps"),
+              std::string::npos);
+}
+
 TEST(CheckStatic, NewKindsAreRejectedByName) {
     const std::pair<const char*, const char*> cases[] = {
         {"atom.global.add.u32 %r,[%d],1;", "atom.global.add.u32"},
@@ -135,6 +155,16 @@ class Launched {
         post_.push_back(bytes(after));
     }
     void scalar(uint32_t value) { append(&value, 4); }
+    void variable(const std::string& name, std::vector<uint32_t> contents) {
+        measure::Region region;
+        region.address = next_;
+        region.bytes = contents.size() * 4;
+        region.variable = name;
+        next_ += 0x100000;
+        snapshot_.regions.push_back(region);
+        pre_.push_back(bytes(contents));
+        post_.emplace_back();
+    }
 
     Verdict judge(bool pinned = true, ptx::Footprint* footprint = nullptr,
                   uint64_t budget = 1'000'000) const {
@@ -276,6 +306,32 @@ TEST(CheckOracle, UnknownOnBudgetFaultAndMissingImages) {
     lost.pre()[0].resize(4);
     EXPECT_EQ(lost.judge().outcome, Outcome::kUnknown);
     EXPECT_EQ(check_oracle(OracleInput{}, nullptr).outcome, Outcome::kUnknown);
+}
+
+// The same kernel as the program has it and with an address cell: both find the recorded contents,
+// not the initialiser's.
+TEST(CheckOracle, ModuleVariablesAreAsRecorded) {
+    const std::string ends = " st.global.u32 [%d1],%r1; ret; }";
+    const std::string kernels[] = {
+        ".visible .const .u32 taps[2] = {1, 2}; .visible .entry k(.param .u64 a){ .reg .b32 %r<3>; "
+        ".reg .b64 %d<4>; ld.param.u64 %d1,[a]; ld.const.u32 %r1,[taps+4];" +
+            ends,
+        ".visible .const .u64 ttt_at_taps; .visible .entry k(.param .u64 a){ .reg .b32 %r<3>; "
+        ".reg .b64 %d<4>; ld.param.u64 %d1,[a]; ld.const.u64 %d2,[ttt_at_taps]; "
+        "ld.global.nc.u32 %r1,[%d2+4];" +
+            ends};
+    for (const std::string& kernel : kernels) {
+        Launched right(kernel, {1, 1, 1}, {1, 1, 1});
+        right.buffer({0}, {77});
+        EXPECT_EQ(right.judge().outcome, Outcome::kUnknown) << "contents not recorded";
+        right.variable("taps", {5, 77});
+        const Verdict v = right.judge();
+        EXPECT_EQ(v.outcome, Outcome::kAccept) << v.evidence;
+        Launched wrong(kernel, {1, 1, 1}, {1, 1, 1});
+        wrong.buffer({0}, {2});
+        wrong.variable("taps", {5, 77});
+        EXPECT_EQ(wrong.judge().outcome, Outcome::kReject);
+    }
 }
 
 TEST(CheckOracle, AtomicsNeedEveryBlock) {
