@@ -249,7 +249,7 @@ TEST(ShimTuner, WholeLifeOfASite) {
     ASSERT_EQ(r.code, 0) << r.text;
     const std::string log = fake.text();
     for (const char* step :
-         {"hello protocol=2 arch=90 mode=apply", "image id=1 kind=Ptx", "read=1",
+         {"hello protocol=3 arch=90 mode=apply", "image id=1 kind=Ptx", "read=1",
           "kernel name=k params=4", "hot grid=4 stable=1111 targets=3", "snapshot regions=3",
           "fd=1", "timing pairs=5 error=\n", "swap published=1 error=\n",
           "canary original=10 variant=10 errors=0", "released"})
